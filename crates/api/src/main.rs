@@ -1,0 +1,3 @@
+//! The `payonce` command.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! One key, at most one effect, one reply.
