@@ -1,1 +1,3 @@
 //! The Payonce server.
+
+pub mod webhooks;

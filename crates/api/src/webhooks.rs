@@ -1,0 +1,3 @@
+//! Webhooks, in both directions.
+
+pub mod signature;
