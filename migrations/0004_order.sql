@@ -1,0 +1,57 @@
+-- Carts, and the orders that consume them.
+create table cart (
+    id uuid primary key,
+    account_id uuid not null references account (id),
+    created_at timestamptz not null,
+    updated_at timestamptz not null
+);
+create index cart_account_id on cart (account_id);
+
+create table cart_line (
+    cart_id uuid not null references cart (id) on delete cascade,
+    sku text collate "C" not null,
+    quantity integer not null,
+    added_at timestamptz not null,
+    primary key (cart_id, sku),
+    constraint cart_line_quantity check (quantity between 1 and 99)
+);
+
+create table "order" (
+    id uuid primary key,
+    -- Whose it is now, and whose it was when it was made.
+    account_id uuid not null references account (id),
+    made_by bytea not null,
+    key text collate "C" not null,
+    cart_id uuid,
+    status text not null,
+    total bigint not null,
+    currency text not null,
+    email text,
+    note text,
+    created_at timestamptz not null,
+    reserved_until timestamptz not null,
+    -- The payment that is processing, unknown or succeeded.
+    live_payment_id uuid,
+    constraint order_made_by_key unique (made_by, key),
+    constraint order_cart_id_key unique (cart_id),
+    constraint order_status check
+        (status in ('pending', 'paid', 'partially_refunded', 'refunded', 'cancelled', 'expired')),
+    constraint order_total check (total > 0)
+) with (fillfactor = 85);
+create index order_account_id on "order" (account_id, id desc);
+create index order_reserved_until on "order" (reserved_until) where status = 'pending';
+
+create table order_line (
+    order_id uuid not null references "order" (id),
+    position integer not null,
+    product_id integer not null references product (id),
+    sku text collate "C" not null,
+    name text not null,
+    quantity integer not null,
+    unit_price bigint not null,
+    line_total bigint not null,
+    primary key (order_id, position),
+    constraint order_line_product unique (order_id, product_id),
+    constraint order_line_quantity check (quantity between 1 and 99),
+    constraint order_line_total check (line_total = quantity * unit_price)
+);
