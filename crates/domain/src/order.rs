@@ -4,6 +4,9 @@ mod basket;
 mod price;
 mod state;
 
+mod refusal;
+
 pub use basket::{Basket, BasketError, BasketLine};
 pub use price::{PriceChanged, PricedLine, PricedOrder, PricingError, check_expected};
-pub use state::{LivePayment, OrderRefusal, OrderState, OrderStatus};
+pub use refusal::OrderRefusal;
+pub use state::{LivePayment, OrderState, OrderStatus};

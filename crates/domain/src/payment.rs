@@ -8,10 +8,9 @@
 //! Succeeded, declined and cancelled are final. Only an unknown payment can end cancelled: that is
 //! the provider's promise never to honour its key, asked for because nobody knew better.
 
-use std::fmt;
-use std::str::FromStr;
+mod method;
 
-use serde::{Deserialize, Serialize};
+pub use method::{PaymentMethod, PaymentMethodError};
 
 use crate::words::words;
 
@@ -154,50 +153,5 @@ impl IllegalTransition {
     /// Whether the news is old rather than contradictory: the payment is already what it says.
     pub fn is_repeat(self) -> bool {
         self.from == self.to
-    }
-}
-
-/// The provider's token for how to pay: `pm_` and 1 to 60 of `a–z 0–9 _`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String")]
-pub struct PaymentMethod(String);
-
-/// A text that cannot be a payment method token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a payment method is pm_ and 1 to 60 lower-case letters, digits or underscores")]
-pub struct PaymentMethodError;
-
-impl PaymentMethod {
-    /// The token as it goes to the provider.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl TryFrom<String> for PaymentMethod {
-    type Error = PaymentMethodError;
-
-    fn try_from(token: String) -> Result<Self, PaymentMethodError> {
-        let plain = |b: u8| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_');
-        match token.strip_prefix("pm_") {
-            Some(name) if (1..=60).contains(&name.len()) && name.bytes().all(plain) => {
-                Ok(Self(token))
-            }
-            Some(_) | None => Err(PaymentMethodError),
-        }
-    }
-}
-
-impl FromStr for PaymentMethod {
-    type Err = PaymentMethodError;
-
-    fn from_str(token: &str) -> Result<Self, PaymentMethodError> {
-        token.to_owned().try_into()
-    }
-}
-
-impl fmt::Display for PaymentMethod {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
     }
 }

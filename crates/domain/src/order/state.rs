@@ -15,6 +15,7 @@ use time::OffsetDateTime;
 
 use crate::id::PaymentId;
 use crate::money::Money;
+use crate::order::refusal::OrderRefusal;
 use crate::payment::PaymentStatus;
 use crate::words::words;
 
@@ -65,47 +66,6 @@ pub struct LivePayment {
     pub id: PaymentId,
     /// How far it is.
     pub status: PaymentStatus,
-}
-
-/// Why an order stays as it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum OrderRefusal {
-    /// It has been paid, whether or not money went back since.
-    #[error("the order is already paid")]
-    AlreadyPaid {
-        /// Its status.
-        status: OrderStatus,
-    },
-    /// Its reservation is over, whether or not that has been written down yet.
-    #[error("the order has expired")]
-    Expired {
-        /// Its status.
-        status: OrderStatus,
-    },
-    /// Its stock is still reserved.
-    #[error("the reservation has not run out")]
-    StillReserved {
-        /// When it runs out.
-        until: OffsetDateTime,
-    },
-    /// A payment is on its way; this passes.
-    #[error("a payment of this order is in progress")]
-    PaymentInProgress {
-        /// The payment.
-        payment: PaymentId,
-    },
-    /// The refunds do not add up to more than nothing and at most the captured amount.
-    #[error("the refunded total does not fit the captured amount")]
-    WrongTotal {
-        /// Its status.
-        status: OrderStatus,
-    },
-    /// The state does not allow it.
-    #[error("not possible while the order is {status}")]
-    Illegal {
-        /// Its status.
-        status: OrderStatus,
-    },
 }
 
 impl OrderState {
@@ -205,20 +165,34 @@ impl OrderState {
         }
     }
 
-    /// Takes the money of the linked payment. Money of any other payment is refused, and the
-    /// caller sends it back.
+    /// Takes the money of the linked payment. Money of any other payment, or of one that was known
+    /// to have failed, is refused, and the caller sends it back.
     pub fn pay(self, payment: PaymentId) -> Result<Self, OrderRefusal> {
-        self.linked(payment).map(|_| Self::Paid)
+        let (_, status) = self.linked(payment)?;
+        match status {
+            PaymentStatus::Processing | PaymentStatus::Unknown | PaymentStatus::Succeeded => {
+                Ok(Self::Paid)
+            }
+            PaymentStatus::Declined | PaymentStatus::Cancelled => Err(self.illegal()),
+        }
     }
 
     /// Unlinks a payment that came to nothing (declined, cancelled, never sent), so that another
-    /// may begin.
+    /// may begin. One that succeeded stays.
     pub fn unlink_payment(self, payment: PaymentId) -> Result<Self, OrderRefusal> {
-        let reserved_until = self.linked(payment)?;
-        Ok(Self::Pending {
-            reserved_until,
-            live_payment: None,
-        })
+        let (reserved_until, status) = self.linked(payment)?;
+        match status {
+            PaymentStatus::Processing
+            | PaymentStatus::Unknown
+            | PaymentStatus::Declined
+            | PaymentStatus::Cancelled => Ok(Self::Pending {
+                reserved_until,
+                live_payment: None,
+            }),
+            PaymentStatus::Succeeded => Err(OrderRefusal::AlreadyPaid {
+                status: self.status(),
+            }),
+        }
     }
 
     /// Notes that of `captured` altogether `refunded` went back, the newest refund included.
@@ -238,17 +212,17 @@ impl OrderState {
         }
     }
 
-    /// Proves that this payment is the one the order waits for; answers until when it is reserved.
-    fn linked(self, payment: PaymentId) -> Result<OffsetDateTime, OrderRefusal> {
+    /// Proves that this payment is the one the order waits for; answers how long the order is
+    /// reserved and how far the payment is.
+    fn linked(self, payment: PaymentId) -> Result<(OffsetDateTime, PaymentStatus), OrderRefusal> {
         let status = self.status();
         match self {
             Self::Pending {
                 reserved_until,
                 live_payment,
             } => match live_payment {
-                Some(live) if live.id == payment => Ok(reserved_until),
-                Some(_) => unbound(live_payment).and_then(|()| Err(self.illegal())),
-                None => Err(self.illegal()),
+                Some(live) if live.id == payment => Ok((reserved_until, live.status)),
+                Some(_) | None => unbound(live_payment).and(Err(self.illegal())),
             },
             Self::Paid | Self::PartiallyRefunded | Self::Refunded => {
                 Err(OrderRefusal::AlreadyPaid { status })
@@ -261,19 +235,6 @@ impl OrderState {
     fn illegal(self) -> OrderRefusal {
         OrderRefusal::Illegal {
             status: self.status(),
-        }
-    }
-}
-
-impl OrderRefusal {
-    /// The status the order was found in, and still has.
-    pub const fn status(self) -> OrderStatus {
-        match self {
-            Self::AlreadyPaid { status }
-            | Self::Expired { status }
-            | Self::WrongTotal { status }
-            | Self::Illegal { status } => status,
-            Self::StillReserved { .. } | Self::PaymentInProgress { .. } => OrderStatus::Pending,
         }
     }
 }
