@@ -1,3 +1,9 @@
 //! The Payonce server.
 
+pub mod config;
+pub mod embedded;
+pub mod parts;
+pub mod serve;
+pub mod stop;
+pub mod telemetry;
 pub mod webhooks;

@@ -1,3 +1,66 @@
-//! The `payonce` command.
+//! The `payonce` command: reads the configuration, starts the log, hands over.
 
-fn main() {}
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::bail;
+use api::config::{Command, Config, Settings};
+use api::parts::Parts;
+use api::{serve, telemetry};
+use clap::Parser;
+use clap::error::ErrorKind;
+
+/// A configuration that cannot work, as opposed to a start that did not.
+const WRONG_CONFIGURATION: u8 = 2;
+
+fn main() -> ExitCode {
+    let settings = match Config::try_parse() {
+        Ok(config) => Settings::resolve(config).and_then(with_log),
+        Err(error)
+            if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) =>
+        {
+            error.exit()
+        }
+        Err(error) => Err(one_sentence(&error)),
+    };
+    match settings.map(run) {
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(error)) => complain(&error, ExitCode::FAILURE),
+        Err(error) => complain(&error, ExitCode::from(WRONG_CONFIGURATION)),
+    }
+}
+
+fn with_log(settings: Settings) -> anyhow::Result<Settings> {
+    telemetry::install(&settings.log, Vec::new())?;
+    Ok(settings)
+}
+
+/// One runtime of several threads for everything that must outlive the request that began it.
+#[tokio::main]
+async fn run(settings: Settings) -> anyhow::Result<()> {
+    match settings.command {
+        Command::Serve => serve::run(settings).await,
+        Command::Migrate => migrate(&settings).await,
+        other => bail!("The command {other:?} is not part of this build"),
+    }
+}
+
+async fn migrate(settings: &Settings) -> anyhow::Result<()> {
+    let parts = Parts::join(settings).await?;
+    let migrated = serve::migrate(parts.database_url.expose()).await;
+    parts.stop().await?;
+    migrated
+}
+
+/// The first paragraph of a long message, and where to read more.
+fn one_sentence(error: &clap::Error) -> anyhow::Error {
+    let text = error.to_string();
+    let paragraph = text.split("\n\n").next().unwrap_or(&text);
+    let words: Vec<&str> = paragraph.trim_start_matches("error: ").split_whitespace().collect();
+    anyhow::anyhow!("{}; `payonce --help` lists every setting", words.join(" "))
+}
+
+fn complain(error: &anyhow::Error, code: ExitCode) -> ExitCode {
+    let _ = writeln!(std::io::stderr(), "payonce: {error:#}");
+    code
+}
