@@ -3,6 +3,7 @@
 pub mod config;
 pub mod embedded;
 pub mod parts;
+pub mod provider;
 pub mod serve;
 pub mod stop;
 pub mod telemetry;
