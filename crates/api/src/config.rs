@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub use secret::{Redacted, WebhookSecrets};
+pub use secret::Redacted;
 pub use settings::{Database, Mail, Settings, Timing};
 
 /// Click twice. Pay once. An order and payment service that is safe to retry.

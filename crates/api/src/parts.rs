@@ -6,8 +6,9 @@ use anyhow::{Context, anyhow};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, PgConnection};
 
-use crate::config::{Database, Redacted, Settings, WebhookSecrets};
+use crate::config::{Database, Redacted, Settings};
 use crate::embedded::{DataDir, Postgres, Redis};
+use crate::webhooks::signature::Secret;
 
 /// How long a database that does not answer may hold up the start.
 const REACH: Duration = Duration::from_secs(4);
@@ -18,7 +19,7 @@ pub struct Parts {
     pub database_url: Redacted<String>,
     pub redis_url: Option<Redacted<String>>,
     pub secret: Redacted<[u8; 32]>,
-    pub webhook_secrets: WebhookSecrets,
+    pub webhook_secrets: Vec<Secret>,
     embedded: Option<Embedded>,
 }
 

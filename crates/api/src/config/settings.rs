@@ -11,7 +11,8 @@ use reqwest::Url;
 use sqlx::postgres::PgConnectOptions;
 
 use super::secret::{derived_webhook_secret, server_secret, webhook_secrets};
-use super::{Command, Config, Log, Redacted, Times, WebhookSecrets};
+use super::{Command, Config, Log, Redacted, Times};
+use crate::webhooks::signature::Secret;
 
 /// The checked settings of one process.
 #[derive(Clone, Debug)]
@@ -30,7 +31,7 @@ pub struct Settings {
     pub provider_url: Option<Url>,
     pub provider_listen: SocketAddr,
     pub provider_webhook_url: Option<Url>,
-    webhook_secrets: Option<WebhookSecrets>,
+    webhook_secrets: Option<Vec<Secret>>,
     pub timing: Timing,
     pub mail: Mail,
     pub log: Log,
@@ -95,9 +96,9 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Those that were given, else one made from the server secret.
-    pub fn webhook_secrets(&self, secret: &[u8; 32]) -> WebhookSecrets {
-        self.webhook_secrets.clone().unwrap_or_else(|| derived_webhook_secret(secret))
+    /// Of inbound webhooks, the first one signs: those that were given, else one made from the server secret.
+    pub fn webhook_secrets(&self, secret: &[u8; 32]) -> Vec<Secret> {
+        self.webhook_secrets.clone().unwrap_or_else(|| vec![derived_webhook_secret(secret)])
     }
 
     /// Replicas, and a provider that runs elsewhere, must be told what they have to share.
@@ -171,12 +172,12 @@ fn secret(text: Option<String>) -> anyhow::Result<Option<Redacted<[u8; 32]>>> {
     }
 }
 
-fn webhooks(text: Option<String>) -> anyhow::Result<Option<WebhookSecrets>> {
+fn webhooks(text: Option<String>) -> anyhow::Result<Option<Vec<Secret>>> {
     let Some(text) = text else { return Ok(None) };
     match webhook_secrets(&text) {
         Some(secrets) => Ok(Some(secrets)),
         None => bail!(
-            "PROVIDER_WEBHOOK_SECRET must be whsec_ and the base64 of 24 to 64 bytes, or two of \
+            "PROVIDER_WEBHOOK_SECRET must be whsec_ and the base64 of 24 bytes or more, or two of \
              them with a comma between: make one from the output of `openssl rand -base64 32`"
         ),
     }
