@@ -7,8 +7,12 @@ use std::fs::{self, File, Permissions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
+
+/// Tries, 10 ms apart.
+const PATIENCE: u32 = 50;
 
 /// A data directory, held by the application that owns it or joined by a command beside it.
 #[derive(Debug)]
@@ -19,17 +23,20 @@ pub struct DataDir {
 }
 
 impl DataDir {
-    /// For the one application that runs on it.
+    /// For the one application that runs on it. One that was just killed gets a moment to go.
     pub fn claim(root: &Path) -> anyhow::Result<Self> {
-        let dir = Self::join(root)?;
-        if !dir.is_owned() {
-            bail!(
-                "Another payonce runs on the data directory {}: stop it, or give this one its \
-                 own with --data-dir",
-                dir.root.display()
-            );
+        for _ in 0..PATIENCE {
+            let dir = Self::join(root)?;
+            if dir.is_owned() {
+                return Ok(dir);
+            }
+            std::thread::sleep(Duration::from_millis(10));
         }
-        Ok(dir)
+        bail!(
+            "Another payonce runs on the data directory {}: stop it, or give this one its own \
+             with --data-dir",
+            root.display()
+        )
     }
 
     /// For a command that may find an application running, and then uses its servers.

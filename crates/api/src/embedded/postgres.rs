@@ -3,11 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail, ensure};
 use reqwest::Url;
 use sqlx::{Connection, PgConnection};
+use tokio::process::Child;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::account::Account;
 use super::binaries::Binaries;
@@ -20,8 +22,9 @@ const LOG: &str = "postgres.log";
 const ANSWER: Duration = Duration::from_secs(2);
 /// What a server left by a crash gets to come up or to go away.
 const SETTLE: Duration = Duration::from_secs(20);
-/// Recovery of a large log may take a while; `pg_ctl` returns as soon as it is over.
-const START_SECONDS: &str = "120";
+/// Recovery of a large log may take a while.
+const START: Duration = Duration::from_mins(2);
+const POLL: Duration = Duration::from_millis(20);
 
 /// A running private server. It lives on when this value is dropped; [`Postgres::stop`] ends it.
 #[derive(Debug)]
@@ -30,21 +33,21 @@ pub struct Postgres {
     account: Account,
     cluster: PathBuf,
     socket: PathBuf,
+    /// Unless the server was found running.
+    child: Option<Child>,
     owned: bool,
 }
 
 impl Postgres {
     /// Brings the server of this data directory up, or finds it up.
     pub async fn start(dir: &DataDir) -> anyhow::Result<Self> {
-        let server = Self::of(dir)?;
+        let mut server = Self::of(dir)?;
         if !server.answers().await {
-            if !server.owned {
-                bail!(
-                    "The application on {} has not brought its Postgres up yet: try again when \
-                     it runs",
-                    dir.path().display()
-                );
-            }
+            ensure!(
+                server.owned,
+                "The application on {} has not brought its Postgres up yet: try again when it runs",
+                dir.path().display()
+            );
             server.bring_up(dir).await?;
         }
         server.make_database().await?;
@@ -57,19 +60,15 @@ impl Postgres {
     }
 
     /// Stops the server if this process owns it; clients are disconnected.
-    pub async fn stop(self) -> anyhow::Result<()> {
+    pub async fn stop(mut self) -> anyhow::Result<()> {
         if self.owned {
-            self.pg_ctl(&["stop", "-w", "-m", "fast"], Stdio::null()).await
-        } else {
-            Ok(())
+            self.shut_down(&["-w", "-m", "fast"]).await?;
+            if let Some(child) = &mut self.child {
+                child.wait().await?;
+            }
+            let _ = fs::remove_dir(&self.socket);
         }
-    }
-
-    /// Asks the server to stop and does not wait for it.
-    pub async fn abandon(self) {
-        if self.owned {
-            let _ = self.pg_ctl(&["stop", "-W", "-m", "fast"], Stdio::null()).await;
-        }
+        Ok(())
     }
 
     fn of(dir: &DataDir) -> anyhow::Result<Self> {
@@ -79,10 +78,10 @@ impl Postgres {
         let account = Account::of_servers(&cluster)?;
         account.must_reach(&cluster)?;
         let socket = socket::folder(dir, account)?;
-        Ok(Self { binaries, account, cluster, socket, owned: dir.is_owned() })
+        Ok(Self { binaries, account, cluster, socket, child: None, owned: dir.is_owned() })
     }
 
-    async fn bring_up(&self, dir: &DataDir) -> anyhow::Result<()> {
+    async fn bring_up(&mut self, dir: &DataDir) -> anyhow::Result<()> {
         if !self.cluster.exists() {
             self.make_cluster(dir).await?;
         } else if self.outlive_the_old_one().await {
@@ -102,11 +101,10 @@ impl Postgres {
                 return true;
             }
             if began.elapsed() > SETTLE {
-                let immediate = ["stop", "-w", "-t", "10", "-m", "immediate"];
-                let _ = self.pg_ctl(&immediate, Stdio::null()).await;
+                let _ = self.shut_down(&["-w", "-t", "10", "-m", "immediate"]).await;
                 return false;
             }
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            sleep(POLL).await;
         }
         false
     }
@@ -132,35 +130,59 @@ impl Postgres {
         fs::rename(&draft, &self.cluster).context("The new cluster cannot be put in its place")
     }
 
-    /// The server inherits the log as its output, so no pipe keeps anybody waiting.
-    async fn launch(&self, dir: &DataDir) -> anyhow::Result<()> {
-        let options = format!(
-            "-c listen_addresses= -c port=5432 -c unix_socket_permissions=0700 \
-             -c max_connections=300 -c unix_socket_directories={}",
-            shell_word(&self.socket)?
-        );
+    /// Without `pg_ctl`, whose shell stumbles over quotes in a path. The server inherits the
+    /// log as its output, so no pipe keeps anybody waiting.
+    async fn launch(&mut self, dir: &DataDir) -> anyhow::Result<()> {
         let log = dir.log(LOG)?;
-        self.pg_ctl(&["start", "-w", "-t", START_SECONDS, "-o", &options], log.into()).await
+        let server = self
+            .account
+            .command(&self.binaries.program("postgres"))
+            .arg("-D")
+            .arg(&self.cluster)
+            .args(["-c", "listen_addresses=", "-c", "port=5432", "-c", "max_connections=300"])
+            .args(["-c", "unix_socket_permissions=0700", "-c"])
+            .arg(format!("unix_socket_directories=\"{}\"", socket_setting(&self.socket)))
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()
+            .context("postgres cannot be run")?;
+        self.child = Some(server);
+        self.wait_until_up().await
     }
 
-    async fn pg_ctl(&self, arguments: &[&str], output: Stdio) -> anyhow::Result<()> {
+    async fn wait_until_up(&mut self) -> anyhow::Result<()> {
+        let began = Instant::now();
+        while !self.answers().await {
+            let ended = self.child.as_mut().map(Child::try_wait).transpose()?.flatten();
+            if let Some(status) = ended {
+                bail!("it ended with {status}");
+            }
+            ensure!(began.elapsed() < START, "it does not answer");
+            sleep(POLL).await;
+        }
+        Ok(())
+    }
+
+    async fn shut_down(&self, how: &[&str]) -> anyhow::Result<()> {
         let status = self
             .account
             .command(&self.binaries.program("pg_ctl"))
+            .arg("stop")
             .arg("-D")
             .arg(&self.cluster)
-            .args(arguments)
-            .stdout(output)
+            .args(how)
+            .stdout(Stdio::null())
             .stderr(Stdio::null())
             .status()
             .await
             .context("pg_ctl cannot be run")?;
-        if status.success() { Ok(()) } else { Err(anyhow!("pg_ctl {} failed", arguments[0])) }
+        ensure!(status.success(), "pg_ctl stop ended with {status}");
+        Ok(())
     }
 
     async fn answers(&self) -> bool {
         let url = self.url_of("postgres");
-        matches!(tokio::time::timeout(ANSWER, PgConnection::connect(&url)).await, Ok(Ok(_)))
+        matches!(timeout(ANSWER, PgConnection::connect(&url)).await, Ok(Ok(_)))
     }
 
     /// A crash between `initdb` and this statement is mended by the next start.
@@ -182,20 +204,16 @@ impl Postgres {
     }
 }
 
+/// What an `initdb` that was killed left behind.
 fn remove_drafts(root: &Path) {
-    let entries = fs::read_dir(root).into_iter().flatten().flatten();
-    for entry in
-        entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("postgres.new-"))
-    {
-        let _ = fs::remove_dir_all(entry.path());
+    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with("postgres.new-") {
+            let _ = fs::remove_dir_all(entry.path());
+        }
     }
 }
 
-/// `pg_ctl -o` goes through a shell, and the setting is a list: both kinds of quotes.
-fn shell_word(path: &Path) -> anyhow::Result<String> {
-    let path = path.to_str().filter(|path| !path.contains('"')).context(
-        "The path of the data directory holds a quotation mark or bytes that are not text: \
-         choose another with --data-dir",
-    )?;
-    Ok(format!("'\"{}\"'", path.replace('\'', r"'\''")))
+/// The setting is a list of quoted names.
+fn socket_setting(folder: &Path) -> String {
+    folder.to_string_lossy().replace('"', "\"\"")
 }

@@ -2,4 +2,5 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod embedded;
 mod postgres;
