@@ -40,6 +40,7 @@ fn with_log(settings: Settings) -> anyhow::Result<Settings> {
 async fn run(settings: Settings) -> anyhow::Result<()> {
     match settings.command {
         Command::Serve => serve::run(settings).await,
+        Command::Provider => serve::provider::run(settings).await,
         Command::Migrate => migrate(&settings).await,
         other => bail!("The command {other:?} is not part of this build"),
     }

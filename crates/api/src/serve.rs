@@ -1,6 +1,10 @@
 //! From a command line to a server that answers, and back to nothing left running.
+//!
+//! Order of the start: ports, database and cache, schema, provider, shop. The stop is the same
+//! backwards; running requests finish before anything they stand on goes.
 
 mod banner;
+pub mod provider;
 mod web;
 
 use std::net::{SocketAddr, TcpListener};
@@ -12,26 +16,26 @@ use tokio::select;
 
 use crate::config::Settings;
 use crate::parts::Parts;
+use crate::provider::mock::Running;
 use crate::stop::Stop;
 
-/// A second Ctrl-C ends the process the way Ctrl-C ends any other.
-const INTERRUPTED: i32 = 130;
+/// Bound before anything else: a taken port must not cost the start of a database.
+struct Ports {
+    shop: TcpListener,
+    /// Unless the provider runs elsewhere.
+    provider: Option<TcpListener>,
+}
 
-/// Runs until told to stop, then lets running requests finish and stops what it started.
+/// `payonce serve`: until told to stop.
 pub async fn run(settings: Settings) -> anyhow::Result<()> {
     let stop = Stop::listen()?;
-    // Bound first: a taken port must not cost the start of a database, nor leave one behind.
-    let listener = bind(settings.listen, "--port")?;
+    let ports = Ports::bind(&settings)?;
     let parts = Parts::own(&settings).await?;
-    let end = async {
-        let served = serve(&settings, &parts, listener, &stop).await;
-        let stopped = parts.stop().await;
-        served.and(stopped)
+    let work = async {
+        let served = serve(&settings, &parts, ports, &stop).await;
+        served.and(parts.stop().await)
     };
-    select! {
-        ended = end => ended,
-        () = stop.asked_again() => std::process::exit(INTERRUPTED),
-    }
+    stop.patient(work).await
 }
 
 /// Brings the schema up to date; every replica may do so at once.
@@ -47,14 +51,22 @@ pub async fn migrate(database_url: &str) -> anyhow::Result<()> {
 async fn serve(
     settings: &Settings,
     parts: &Parts,
-    listener: TcpListener,
+    ports: Ports,
     stop: &Stop,
 ) -> anyhow::Result<()> {
     migrate(parts.database_url.expose()).await?;
-    let address = listener.local_addr()?;
-    let server = web::server(listener, settings, stop.clone())?;
-    banner::print(settings, parts, address)?;
-    until_asked(server, stop).await
+    let shop = ports.shop.local_addr()?;
+    let provider = match ports.provider {
+        Some(listener) => Some(provider::start(settings, parts, listener, shop).await?),
+        None => None,
+    };
+    let server = web::server(ports.shop, settings, stop.clone())?;
+    banner::print(settings, parts, shop, provider.as_ref().map(Running::address))?;
+    let served = until_asked(server, stop).await;
+    if let Some(provider) = provider {
+        provider.stop().await;
+    }
+    served
 }
 
 async fn until_asked(server: Server, stop: &Stop) -> anyhow::Result<()> {
@@ -68,9 +80,32 @@ async fn until_asked(server: Server, stop: &Stop) -> anyhow::Result<()> {
     running.await?.context("The server ended")
 }
 
-/// Listens, or says whose turn it is to move.
-pub fn bind(address: SocketAddr, flag: &str) -> anyhow::Result<TcpListener> {
+impl Ports {
+    fn bind(settings: &Settings) -> anyhow::Result<Self> {
+        let shop = bind(settings.listen, "--port")?;
+        let provider = match settings.provider_url {
+            Some(_) => None,
+            None => Some(bind(settings.provider_listen, "--provider-port")?),
+        };
+        Ok(Self { shop, provider })
+    }
+}
+
+/// Listens, or says what to do.
+fn bind(address: SocketAddr, flag: &str) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address).map_err(|error| {
-        anyhow!("Nothing can listen on {address} ({error}): choose another port with {flag}, 0 for a free one")
+        anyhow!(
+            "Nothing can listen on {address} ({error}): choose another port with {flag}, 0 for \
+             a free one"
+        )
     })
+}
+
+/// A server that listens everywhere is reached at this machine's own address.
+fn base_url(address: SocketAddr) -> String {
+    match address {
+        SocketAddr::V4(v4) if v4.ip().is_unspecified() => format!("http://127.0.0.1:{}", v4.port()),
+        SocketAddr::V6(v6) if v6.ip().is_unspecified() => format!("http://[::1]:{}", v6.port()),
+        other => format!("http://{other}"),
+    }
 }

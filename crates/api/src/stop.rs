@@ -4,6 +4,8 @@ use tokio::select;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
+const INTERRUPTED: i32 = 130;
+
 /// How often this process was told to stop.
 #[derive(Clone, Debug)]
 pub struct Stop(watch::Receiver<usize>);
@@ -31,8 +33,13 @@ impl Stop {
         self.told(1).await;
     }
 
-    pub async fn asked_again(&self) {
-        self.told(2).await;
+    /// Lets `work`, which ends by itself once asked, come to its end, unless somebody cannot
+    /// wait and asks again: then the process ends the way Ctrl-C ends any other.
+    pub async fn patient<T>(&self, work: impl Future<Output = T>) -> T {
+        select! {
+            done = work => done,
+            () = self.told(2) => std::process::exit(INTERRUPTED),
+        }
     }
 
     async fn told(&self, times: usize) {

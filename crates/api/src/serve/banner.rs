@@ -5,26 +5,39 @@ use std::net::SocketAddr;
 
 use crate::config::Settings;
 use crate::parts::Parts;
+use crate::serve::base_url;
 
-pub(super) fn print(settings: &Settings, parts: &Parts, address: SocketAddr) -> io::Result<()> {
-    let shop = base_url(address);
+pub(super) fn print(
+    settings: &Settings,
+    parts: &Parts,
+    shop: SocketAddr,
+    provider: Option<SocketAddr>,
+) -> io::Result<()> {
     let mut out = io::stdout().lock();
+    let shop = base_url(shop);
     writeln!(out, "\nPayonce is at {shop}")?;
-    writeln!(out, "  database  {}", parts.database_in_words())?;
-    writeln!(out, "  replies   {}", parts.cache_in_words())?;
-    match &settings.mail.smtp_url {
-        Some(_) => writeln!(out, "  mail      by the server of SMTP_URL")?,
-        None => writeln!(out, "  mail      kept here, read it at {shop}/mailbox")?,
+    match (provider, &settings.provider_url) {
+        (Some(mock), _) => writeln!(out, "Provider is at {}", base_url(mock))?,
+        (None, Some(url)) => writeln!(out, "Provider is at {url}")?,
+        (None, None) => (),
     }
-    writeln!(out, "Ctrl-C stops it; the data stays.\n")?;
+    writeln!(out, "\n  database   {}", parts.database_in_words())?;
+    writeln!(out, "  replies    {}", parts.cache_in_words())?;
+    match &settings.mail.smtp_url {
+        Some(_) => writeln!(out, "  mail       sent by the server of SMTP_URL")?,
+        None => writeln!(out, "  mail       kept here, see {shop}/mailbox")?,
+    }
+    writeln!(out, "  API        {shop}/docs")?;
+    if settings.demo {
+        writeln!(out, "  accounts   shopper@payonce.test, merchant@payonce.test")?;
+        writeln!(out, "  password   click-twice-pay-once")?;
+    }
+    writeln!(out, "\nCtrl-C stops it; the data stays.\n")?;
     out.flush()
 }
 
-/// A server that listens everywhere is reached at this machine's own address.
-pub(super) fn base_url(address: SocketAddr) -> String {
-    match address {
-        SocketAddr::V4(v4) if v4.ip().is_unspecified() => format!("http://127.0.0.1:{}", v4.port()),
-        SocketAddr::V6(v6) if v6.ip().is_unspecified() => format!("http://[::1]:{}", v6.port()),
-        other => format!("http://{other}"),
-    }
+pub(super) fn print_provider(provider: SocketAddr) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "Provider is at {}", base_url(provider))?;
+    out.flush()
 }
