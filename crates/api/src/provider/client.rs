@@ -111,11 +111,7 @@ pub struct ProviderClient {
 impl ProviderClient {
     /// `call_limit` bounds each call from connecting to the last byte.
     pub fn new(base_url: &str, http: reqwest::Client, call_limit: Duration) -> Self {
-        Self {
-            base_url: base_url.trim_end_matches('/').to_owned(),
-            http,
-            call_limit,
-        }
+        Self { base_url: base_url.trim_end_matches('/').to_owned(), http, call_limit }
     }
 
     /// Charges once per provider key, however often it is called.
@@ -130,17 +126,13 @@ impl ProviderClient {
 
     /// `None` says that the provider has no such charge *yet*: an attempt may still be under way.
     pub async fn find_charge(&self, provider_key: &str) -> Result<Option<Charge>, Unreachable> {
-        let page: Page<Charge> = self
-            .get("/charges", &[("provider_key", provider_key)])
-            .await?;
+        let page: Page<Charge> = self.get("/charges", &[("provider_key", provider_key)]).await?;
         first(page, |charge| charge.provider_key == provider_key)
     }
 
     /// A known charge keeps its outcome; an unknown key is refused from now on, for ever.
     pub async fn cancel_charge(&self, provider_key: &str) -> Answer<ChargeOutcome> {
-        let reply = self
-            .post("/charges/cancel", &json!({ "provider_key": provider_key }))
-            .await;
+        let reply = self.post("/charges/cancel", &json!({ "provider_key": provider_key })).await;
         reply.into_answer(|charge: &Charge| {
             (charge.provider_key == provider_key).then(|| charge.outcome.clone())
         })
@@ -148,8 +140,7 @@ impl ProviderClient {
 
     /// All charges after the one with the id `after`, or from the first.
     pub async fn list_charges(&self, after: Option<&str>) -> Result<Page<Charge>, Unreachable> {
-        self.get("/charges", after.map(|id| ("after", id)).as_slice())
-            .await
+        self.get("/charges", after.map(|id| ("after", id)).as_slice()).await
     }
 
     /// Refunds once per provider key, however often it is called.
@@ -164,24 +155,19 @@ impl ProviderClient {
 
     /// `None` says that the provider has no such refund *yet*.
     pub async fn find_refund(&self, provider_key: &str) -> Result<Option<Refund>, Unreachable> {
-        let page: Page<Refund> = self
-            .get("/refunds", &[("provider_key", provider_key)])
-            .await?;
+        let page: Page<Refund> = self.get("/refunds", &[("provider_key", provider_key)]).await?;
         first(page, |refund| refund.provider_key == provider_key)
     }
 
     pub async fn cancel_refund(&self, provider_key: &str) -> Answer<RefundOutcome> {
-        let reply = self
-            .post("/refunds/cancel", &json!({ "provider_key": provider_key }))
-            .await;
+        let reply = self.post("/refunds/cancel", &json!({ "provider_key": provider_key })).await;
         reply.into_answer(|refund: &Refund| {
             (refund.provider_key == provider_key).then(|| refund.outcome.clone())
         })
     }
 
     pub async fn list_refunds(&self, after: Option<&str>) -> Result<Page<Refund>, Unreachable> {
-        self.get("/refunds", after.map(|id| ("after", id)).as_slice())
-            .await
+        self.get("/refunds", after.map(|id| ("after", id)).as_slice()).await
     }
 
     async fn post(&self, path: &str, body: &impl Serialize) -> Reply {
@@ -193,9 +179,7 @@ impl ProviderClient {
         path: &str,
         query: &[(&str, &str)],
     ) -> Result<T, Unreachable> {
-        Reply::to(self.request(Method::GET, path).query(query))
-            .await
-            .into_page()
+        Reply::to(self.request(Method::GET, path).query(query)).await.into_page()
     }
 
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
@@ -209,8 +193,6 @@ fn first<T>(page: Page<T>, is_asked_for: impl Fn(&T) -> bool) -> Result<Option<T
     match page.entries.into_iter().next() {
         None => Ok(None),
         Some(entry) if is_asked_for(&entry) => Ok(Some(entry)),
-        Some(_) => Err(Unreachable {
-            reason: "another key than the one asked for".to_owned(),
-        }),
+        Some(_) => Err(Unreachable { reason: "another key than the one asked for".to_owned() }),
     }
 }

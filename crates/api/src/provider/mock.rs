@@ -20,6 +20,7 @@ mod card;
 mod charges;
 mod connection;
 mod control;
+mod database;
 mod events;
 mod refunds;
 mod refusal;
@@ -33,8 +34,7 @@ use actix_web::web::{self, Data, JsonConfig, QueryConfig, ServiceConfig};
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, dev::ServerHandle};
 use anyhow::Context;
 use serde::Serialize;
-use sqlx::postgres::PgPoolOptions;
-use sqlx::{Executor, PgPool};
+use sqlx::PgPool;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -47,9 +47,6 @@ use refusal::Refusal;
 
 use crate::webhooks::signature::Secret;
 
-const CONNECTIONS: u32 = 4;
-/// Any number, the same in every process of this provider.
-const SCHEMA_LOCK: i64 = 0x0070_726f_7669_6465;
 /// How long a withheld answer keeps its socket open at most.
 const WITHHOLD: Duration = Duration::from_mins(1);
 /// How long a cancel waits for a pending charge to reach its result.
@@ -109,9 +106,7 @@ struct Turn<T> {
 
 /// Makes the schema where it is missing, completes what is pending, and serves on `listener`.
 pub async fn serve(settings: MockSettings, listener: TcpListener) -> anyhow::Result<Running> {
-    let pool = open(&settings.database_url)
-        .await
-        .context("the provider's database")?;
+    let pool = database::open(&settings.database_url).await.context("the provider's database")?;
     let (stopping, stop) = watch::channel(false);
     let mock = Data::new(Mock {
         pool,
@@ -125,12 +120,7 @@ pub async fn serve(settings: MockSettings, listener: TcpListener) -> anyhow::Res
     let server = start(mock.clone(), listener)?;
     let mut tasks = events::start(&mock);
     tasks.push(tokio::spawn(complete_abandoned(mock)));
-    Ok(Running {
-        address,
-        server,
-        stopping,
-        tasks,
-    })
+    Ok(Running { address, server, stopping, tasks })
 }
 
 impl Running {
@@ -184,38 +174,6 @@ fn routes(app: &mut ServiceConfig) {
 
 async fn not_found() -> Result<HttpResponse, Refusal> {
     Err(Refusal::NotFound)
-}
-
-async fn open(database_url: &str) -> sqlx::Result<PgPool> {
-    let pool = PgPoolOptions::new()
-        .max_connections(CONNECTIONS)
-        .acquire_timeout(Duration::from_secs(5))
-        .after_connect(|connection, _| {
-            Box::pin(async move {
-                let limits = "set lock_timeout = '5s'; set statement_timeout = '10s';
-                    set idle_in_transaction_session_timeout = '10s'";
-                connection.execute(limits).await.map(drop)
-            })
-        })
-        .connect(database_url)
-        .await?;
-    install(&pool).await?;
-    Ok(pool)
-}
-
-/// Two processes that start together take turns.
-async fn install(pool: &PgPool) -> sqlx::Result<()> {
-    let mut tx = pool.begin().await?;
-    tx.execute("set local client_min_messages = warning")
-        .await?;
-    sqlx::query("select pg_advisory_xact_lock($1)")
-        .bind(SCHEMA_LOCK)
-        .execute(&mut *tx)
-        .await?;
-    sqlx::raw_sql(include_str!("mock/schema.sql"))
-        .execute(&mut *tx)
-        .await?;
-    tx.commit().await
 }
 
 async fn complete_abandoned(mock: Data<Mock>) {
@@ -278,24 +236,17 @@ impl Mock {
 
 impl<T> Turn<T> {
     fn first(value: T, manner: Manner) -> Self {
-        Self {
-            value,
-            is_first: true,
-            manner,
-        }
+        Self { value, is_first: true, manner }
     }
 
     /// Only a first answer is ever lost.
     fn again(value: T) -> Self {
-        Self {
-            value,
-            is_first: false,
-            manner: Manner::Answered,
-        }
+        Self { value, is_first: false, manner: Manner::Answered }
     }
 }
 
 /// Ids of one kind sort by the time they were made.
+#[expect(clippy::disallowed_methods, reason = "another system has a clock of its own")]
 fn id(prefix: &str) -> String {
     format!("{prefix}_{}", Uuid::now_v7().simple())
 }

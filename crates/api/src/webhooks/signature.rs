@@ -64,24 +64,14 @@ pub fn verify(
     if signed.id.is_empty() {
         return Err(Untrusted::NoId);
     }
-    let timestamp: i64 = signed
-        .timestamp
-        .parse()
-        .map_err(|_| Untrusted::BadTimestamp)?;
+    let timestamp: i64 = signed.timestamp.parse().map_err(|_| Untrusted::BadTimestamp)?;
     if timestamp.abs_diff(now) > TOLERANCE_SECONDS {
         return Err(Untrusted::OutsideTolerance);
     }
     let mut candidates = signed.signature.split(' ').filter_map(decode);
-    let trusted = candidates.any(|tag| {
-        secrets
-            .iter()
-            .any(|secret| matches(secret, signed, body, &tag))
-    });
-    if trusted {
-        Ok(())
-    } else {
-        Err(Untrusted::NoMatch)
-    }
+    let trusted =
+        candidates.any(|tag| secrets.iter().any(|secret| matches(secret, signed, body, &tag)));
+    if trusted { Ok(()) } else { Err(Untrusted::NoMatch) }
 }
 
 /// Other versions than `v1` are for other verifiers.
@@ -91,9 +81,7 @@ fn decode(entry: &str) -> Option<Vec<u8>> {
 
 /// Constant time in the tag.
 fn matches(secret: &Secret, signed: Signed<'_>, body: &[u8], tag: &[u8]) -> bool {
-    mac(secret, signed.id, signed.timestamp, body)
-        .verify_slice(tag)
-        .is_ok()
+    mac(secret, signed.id, signed.timestamp, body).verify_slice(tag).is_ok()
 }
 
 fn mac(secret: &Secret, id: &str, timestamp: &str, body: &[u8]) -> Hmac<Sha256> {
@@ -112,9 +100,7 @@ impl Secret {
 
     /// The active secrets of one setting, separated by commas; the first one signs.
     pub fn parse_list(list: &str) -> Result<Vec<Self>, BadSecret> {
-        list.split(',')
-            .map(|secret| secret.trim().parse())
-            .collect()
+        list.split(',').map(|secret| secret.trim().parse()).collect()
     }
 
     /// The form in which it is handed to the other side.
@@ -130,11 +116,7 @@ impl FromStr for Secret {
     fn from_str(text: &str) -> Result<Self, BadSecret> {
         let encoded = text.strip_prefix("whsec_").unwrap_or(text);
         let bytes = STANDARD.decode(encoded).map_err(|_| BadSecret)?;
-        if bytes.is_empty() {
-            Err(BadSecret)
-        } else {
-            Ok(Self(bytes))
-        }
+        if bytes.is_empty() { Err(BadSecret) } else { Ok(Self(bytes)) }
     }
 }
 
@@ -156,24 +138,16 @@ mod tests {
     }
 
     fn verify_at(timestamp: &str, now: i64) -> Result<(), Untrusted> {
-        let tag = mac(&secret(1), "evt_1", timestamp, BODY)
-            .finalize()
-            .into_bytes();
+        let tag = mac(&secret(1), "evt_1", timestamp, BODY).finalize().into_bytes();
         let signature = format!("v1,{}", STANDARD.encode(tag));
-        let signed = Signed {
-            id: "evt_1",
-            timestamp,
-            signature: &signature,
-        };
+        let signed = Signed { id: "evt_1", timestamp, signature: &signature };
         verify(&[secret(1)], signed, BODY, now)
     }
 
     /// The example of the specification's own test suite.
     #[test]
     fn the_published_example_gives_the_published_signature() {
-        let secret: Secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
-            .parse()
-            .expect("a secret");
+        let secret: Secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".parse().expect("a secret");
         let body = br#"{"test": 2432232314}"#;
         let signature = sign(&secret, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, body);
         assert_eq!(signature, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
@@ -184,56 +158,29 @@ mod tests {
         let old_and_new = [secret(1), secret(2)];
         for (signer, expected) in [(1, Ok(())), (2, Ok(())), (3, Err(Untrusted::NoMatch))] {
             let signature = sign(&secret(signer), "evt_1", NOW, BODY);
-            let signed = Signed {
-                id: "evt_1",
-                timestamp: "1700000000",
-                signature: &signature,
-            };
+            let signed = Signed { id: "evt_1", timestamp: "1700000000", signature: &signature };
             assert_eq!(verify(&old_and_new, signed, BODY, NOW), expected);
         }
     }
 
     #[test]
     fn one_match_in_a_list_of_signatures_is_enough() {
-        let signature = format!(
-            "v1a,AAAA v1,!!! v1,AAAA {}",
-            sign(&secret(1), "evt_1", NOW, BODY)
-        );
-        let signed = Signed {
-            id: "evt_1",
-            timestamp: "1700000000",
-            signature: &signature,
-        };
+        let signature = format!("v1a,AAAA v1,!!! v1,AAAA {}", sign(&secret(1), "evt_1", NOW, BODY));
+        let signed = Signed { id: "evt_1", timestamp: "1700000000", signature: &signature };
         assert_eq!(verify(&[secret(1)], signed, BODY, NOW), Ok(()));
     }
 
     #[test]
     fn a_changed_byte_or_another_id_does_not_match() {
         let signature = sign(&secret(1), "evt_1", NOW, BODY);
-        let signed = Signed {
-            id: "evt_1",
-            timestamp: "1700000000",
-            signature: &signature,
-        };
+        let signed = Signed { id: "evt_1", timestamp: "1700000000", signature: &signature };
         let mut changed = BODY.to_vec();
         changed[2] ^= 1;
-        assert_eq!(
-            verify(&[secret(1)], signed, &changed, NOW),
-            Err(Untrusted::NoMatch)
-        );
-        let other = Signed {
-            id: "evt_2",
-            ..signed
-        };
-        assert_eq!(
-            verify(&[secret(1)], other, BODY, NOW),
-            Err(Untrusted::NoMatch)
-        );
+        assert_eq!(verify(&[secret(1)], signed, &changed, NOW), Err(Untrusted::NoMatch));
+        let other = Signed { id: "evt_2", ..signed };
+        assert_eq!(verify(&[secret(1)], other, BODY, NOW), Err(Untrusted::NoMatch));
         let nameless = Signed { id: "", ..signed };
-        assert_eq!(
-            verify(&[secret(1)], nameless, BODY, NOW),
-            Err(Untrusted::NoId)
-        );
+        assert_eq!(verify(&[secret(1)], nameless, BODY, NOW), Err(Untrusted::NoId));
     }
 
     #[test]
@@ -245,11 +192,7 @@ mod tests {
             (301, Err(Untrusted::OutsideTolerance)),
             (-301, Err(Untrusted::OutsideTolerance)),
         ] {
-            assert_eq!(
-                verify_at(&(NOW - age).to_string(), NOW),
-                expected,
-                "{age} s old"
-            );
+            assert_eq!(verify_at(&(NOW - age).to_string(), NOW), expected, "{age} s old");
         }
     }
 
@@ -257,24 +200,10 @@ mod tests {
     fn extreme_timestamps_are_refused_without_overflow() {
         for timestamp in ["-1", "9223372036854775807", "-9223372036854775808"] {
             assert_eq!(verify_at(timestamp, NOW), Err(Untrusted::OutsideTolerance));
-            assert_eq!(
-                verify_at(timestamp, i64::MIN + 600),
-                Err(Untrusted::OutsideTolerance)
-            );
+            assert_eq!(verify_at(timestamp, i64::MIN + 600), Err(Untrusted::OutsideTolerance));
         }
-        for timestamp in [
-            "",
-            "abc",
-            "1700000000.5",
-            "9223372036854775808",
-            "1e9",
-            " 1700000000",
-        ] {
-            assert_eq!(
-                verify_at(timestamp, NOW),
-                Err(Untrusted::BadTimestamp),
-                "{timestamp:?}"
-            );
+        for timestamp in ["", "abc", "1700000000.5", "9223372036854775808", "1e9", " 1700000000"] {
+            assert_eq!(verify_at(timestamp, NOW), Err(Untrusted::BadTimestamp), "{timestamp:?}");
         }
     }
 

@@ -4,3 +4,4 @@
 
 mod embedded;
 mod postgres;
+mod provider;

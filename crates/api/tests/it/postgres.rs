@@ -42,21 +42,14 @@ impl TestDatabase {
 
     /// A pool of the test's own, small enough that many tests fit on one server.
     pub(crate) async fn pool(&self) -> PgPool {
-        PgPoolOptions::new()
-            .max_connections(4)
-            .connect(&self.url)
-            .await
-            .unwrap()
+        PgPoolOptions::new().max_connections(4).connect(&self.url).await.unwrap()
     }
 
     async fn create(template: &str) -> Self {
         let name = fresh_name();
         let statement = format!("create database {name} template {template}");
         execute(&mut maintenance().await, statement).await;
-        Self {
-            url: url_of(&name),
-            name,
-        }
+        Self { url: url_of(&name), name }
     }
 }
 
@@ -65,19 +58,11 @@ impl Drop for TestDatabase {
     fn drop(&mut self) {
         let statement = format!("drop database if exists {} with (force)", self.name);
         let dropped = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build();
-            runtime
-                .unwrap()
-                .block_on(async { execute(&mut maintenance().await, statement).await });
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.unwrap().block_on(async { execute(&mut maintenance().await, statement).await });
         });
         let dropped = dropped.join().is_ok();
-        assert!(
-            dropped || std::thread::panicking(),
-            "{} could not be dropped",
-            self.name
-        );
+        assert!(dropped || std::thread::panicking(), "{} could not be dropped", self.name);
     }
 }
 
@@ -97,24 +82,12 @@ async fn template() -> String {
 /// Built under another name, so that a killed test run leaves no half template behind.
 async fn build(connection: &mut PgConnection, migrator: &Migrator, name: &str) {
     let building = format!("{name}_building");
-    execute(
-        connection,
-        format!("drop database if exists {building} with (force)"),
-    )
-    .await;
-    execute(
-        connection,
-        format!("create database {building} template template0"),
-    )
-    .await;
+    execute(connection, format!("drop database if exists {building} with (force)")).await;
+    execute(connection, format!("create database {building} template template0")).await;
     let mut inside = PgConnection::connect(&url_of(&building)).await.unwrap();
     migrator.run(&mut inside).await.unwrap();
     inside.close().await.unwrap();
-    execute(
-        connection,
-        format!("alter database {building} rename to {name}"),
-    )
-    .await;
+    execute(connection, format!("alter database {building} rename to {name}")).await;
 }
 
 async fn lock(connection: &mut PgConnection) {

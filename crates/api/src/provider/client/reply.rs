@@ -51,11 +51,7 @@ impl Reply {
         let status = response.status();
         let retry_after = retry_after(&response);
         match response.bytes().await {
-            Ok(body) => Self::Came(Came {
-                status,
-                retry_after,
-                body: body.into(),
-            }),
+            Ok(body) => Self::Came(Came { status, retry_after, body: body.into() }),
             Err(error) => Self::Missing(describe(&error)),
         }
     }
@@ -95,9 +91,7 @@ impl Came {
     ) -> Answer<Outcome> {
         let settled = |entry: &Entry| match outcome(entry) {
             Some(Some(outcome)) => Answer::Settled(outcome),
-            Some(None) => Answer::Pending {
-                retry_after: self.retry_after,
-            },
+            Some(None) => Answer::Pending { retry_after: self.retry_after },
             None => self.lost("an answer to another request"),
         };
         if self.status.is_success() {
@@ -105,9 +99,9 @@ impl Came {
             return entry.map_or_else(|_| self.lost("unreadable"), |entry| settled(&entry));
         }
         match serde_json::from_slice::<Refusal<Entry>>(&self.body) {
-            Ok(Refusal {
-                entry: Some(entry), ..
-            }) if self.status == StatusCode::CONFLICT => settled(&entry),
+            Ok(Refusal { entry: Some(entry), .. }) if self.status == StatusCode::CONFLICT => {
+                settled(&entry)
+            }
             Ok(refusal) => self.refused(&refusal.code, refusal.message),
             Err(_) => self.lost("unreadable"),
         }
@@ -116,9 +110,7 @@ impl Came {
     /// Status and code together: a proxy's own 503 promises nothing.
     fn refused<Outcome>(&self, code: &str, reason: String) -> Answer<Outcome> {
         match (self.status.as_u16(), code) {
-            (409, "key_in_use") => Answer::Pending {
-                retry_after: self.retry_after,
-            },
+            (409, "key_in_use") => Answer::Pending { retry_after: self.retry_after },
             (400, "malformed") | (422, "invalid") => Answer::Refused { reason },
             (503, "unavailable") => Answer::NotSent { reason },
             (_, code) => self.lost(code),

@@ -97,6 +97,5 @@ impl From<Refund> for super::Refund {
 
 /// A decline is final whatever its reason; a new reason must not make the outcome unknown.
 fn decline_code(code: Option<&str>) -> DeclineCode {
-    code.and_then(|code| code.parse().ok())
-        .unwrap_or(DeclineCode::CardDeclined)
+    code.and_then(|code| code.parse().ok()).unwrap_or(DeclineCode::CardDeclined)
 }

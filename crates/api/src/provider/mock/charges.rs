@@ -18,8 +18,7 @@ pub(super) async fn create(
     body: Json<ChargeRequest>,
 ) -> Result<HttpResponse, Refusal> {
     let body = body.into_inner();
-    mock.control
-        .admit("POST", "/charges", Some(&body.provider_key))?;
+    mock.control.admit("POST", "/charges", Some(&body.provider_key))?;
     let card = body.check()?;
     if card == Card::Down {
         return Err(Refusal::Unavailable);
@@ -33,15 +32,9 @@ pub(super) async fn cancel(
     body: Json<CancelRequest>,
 ) -> Result<HttpResponse, Refusal> {
     let CancelRequest { provider_key } = body.into_inner();
-    mock.control
-        .admit("POST", "/charges/cancel", Some(&provider_key))?;
-    CancelRequest {
-        provider_key: provider_key.clone(),
-    }
-    .check()?;
-    let charge = mock
-        .run(refuse_for_ever(mock.clone(), provider_key))
-        .await?;
+    mock.control.admit("POST", "/charges/cancel", Some(&provider_key))?;
+    CancelRequest { provider_key: provider_key.clone() }.check()?;
+    let charge = mock.run(refuse_for_ever(mock.clone(), provider_key)).await?;
     mock.control.latency().await;
     match charge.status.as_str() {
         "pending" => Err(Refusal::KeyInUse),
@@ -50,8 +43,7 @@ pub(super) async fn cancel(
 }
 
 pub(super) async fn list(mock: Data<Mock>, filter: Query<Filter>) -> Result<HttpResponse, Refusal> {
-    mock.control
-        .admit("GET", "/charges", filter.provider_key.as_deref())?;
+    mock.control.admit("GET", "/charges", filter.provider_key.as_deref())?;
     let data = sql::list(&mut *mock.pool.acquire().await?, &filter).await?;
     mock.control.latency().await;
     let full = data.len() == filter.limit() as usize;

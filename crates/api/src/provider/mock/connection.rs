@@ -36,8 +36,7 @@ pub(super) fn reset(request: &HttpRequest) -> HttpResponse {
 
 /// A body that fails before its first byte: the connection closes and not even a head is sent.
 pub(super) fn abort() -> HttpResponse {
-    let failing = stream::iter([Err::<Bytes, _>(io::Error::from(
-        io::ErrorKind::ConnectionAborted,
-    ))]);
+    let failing =
+        stream::iter([Err::<Bytes, _>(io::Error::from(io::ErrorKind::ConnectionAborted))]);
     HttpResponse::Ok().streaming(failing)
 }

@@ -66,16 +66,8 @@ impl Control {
         if calls.len() == CALLS_MAX {
             calls.pop_front();
         }
-        calls.push_back(Call {
-            method,
-            path,
-            provider_key: provider_key.map(str::to_owned),
-        });
-        if self.switches().down {
-            Err(Refusal::Unavailable)
-        } else {
-            Ok(())
-        }
+        calls.push_back(Call { method, path, provider_key: provider_key.map(str::to_owned) });
+        if self.switches().down { Err(Refusal::Unavailable) } else { Ok(()) }
     }
 
     pub(super) fn switches(&self) -> Switches {

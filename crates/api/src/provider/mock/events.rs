@@ -72,20 +72,12 @@ impl Deliveries {
     /// One event in four comes twice; half of them late enough to be overtaken.
     fn plan(&self) -> Plan {
         let Some(shuffle) = &self.shuffle else {
-            return Plan {
-                copies: 1,
-                delay_seconds: 0.0,
-            };
+            return Plan { copies: 1, delay_seconds: 0.0 };
         };
-        let mut rng = shuffle
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut rng = shuffle.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let copies = if rng.random_ratio(1, 4) { 2 } else { 1 };
         let late = if rng.random_ratio(1, 2) { 2.0 } else { 0.1 };
-        Plan {
-            copies,
-            delay_seconds: rng.random_range(0.0..late),
-        }
+        Plan { copies, delay_seconds: rng.random_range(0.0..late) }
     }
 
     async fn send(&self, event: &sql::Due) -> anyhow::Result<()> {
@@ -119,31 +111,18 @@ pub(super) async fn record(
     let created_at = sql::now(tx).await?.format(&Rfc3339)?;
     let event = json!({ "id": id, "type": kind, "created_at": created_at, "data": data });
     let plan = deliveries.plan();
-    sql::insert(
-        tx,
-        &id,
-        event.to_string().as_bytes(),
-        plan.copies,
-        plan.delay_seconds,
-    )
-    .await?;
+    sql::insert(tx, &id, event.to_string().as_bytes(), plan.copies, plan.delay_seconds).await?;
     Ok(())
 }
 
 /// One worker keeps the order; several let a slow attempt be overtaken.
 pub(super) fn start(mock: &Data<Mock>) -> Vec<JoinHandle<()>> {
-    let workers = match mock
-        .deliveries
-        .as_ref()
-        .map(|deliveries| &deliveries.shuffle)
-    {
+    let workers = match mock.deliveries.as_ref().map(|deliveries| &deliveries.shuffle) {
         None => 0,
         Some(None) => 1,
         Some(Some(_)) => 3,
     };
-    (0..workers)
-        .map(|_| tokio::spawn(work(mock.clone())))
-        .collect()
+    (0..workers).map(|_| tokio::spawn(work(mock.clone()))).collect()
 }
 
 async fn work(mock: Data<Mock>) {
@@ -194,13 +173,8 @@ async fn attempt(mock: &Mock, deliveries: &Deliveries) -> sqlx::Result<Duration>
                 error = format!("{error:#}"),
                 "a webhook did not arrive"
             );
-            sql::failed(
-                &mut connection,
-                &event.id,
-                backoff_seconds(event.attempts),
-                ATTEMPTS_MAX,
-            )
-            .await?;
+            sql::failed(&mut connection, &event.id, backoff_seconds(event.attempts), ATTEMPTS_MAX)
+                .await?;
         }
     }
     Ok(Duration::ZERO)
@@ -213,13 +187,9 @@ fn backoff_seconds(attempts: i32) -> f64 {
 /// Follows no redirects and asks no proxy.
 fn http_client() -> anyhow::Result<reqwest::Client> {
     // Only the first call installs it; an application that chose another one keeps it.
-    rustls::crypto::ring::default_provider()
-        .install_default()
-        .ok();
-    let client = reqwest::Client::builder()
-        .timeout(ATTEMPT_TIME)
-        .redirect(Policy::none())
-        .no_proxy();
+    rustls::crypto::ring::default_provider().install_default().ok();
+    let client =
+        reqwest::Client::builder().timeout(ATTEMPT_TIME).redirect(Policy::none()).no_proxy();
     Ok(client.build()?)
 }
 

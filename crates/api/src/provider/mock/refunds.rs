@@ -21,8 +21,7 @@ pub(super) async fn create(
     body: Json<RefundRequest>,
 ) -> Result<HttpResponse, Refusal> {
     let body = body.into_inner();
-    mock.control
-        .admit("POST", "/refunds", Some(&body.provider_key))?;
+    mock.control.admit("POST", "/refunds", Some(&body.provider_key))?;
     body.check()?;
     let turn = mock.run(refund(mock.clone(), body)).await?;
     mock.answer(&request, turn).await
@@ -33,15 +32,9 @@ pub(super) async fn cancel(
     body: Json<CancelRequest>,
 ) -> Result<HttpResponse, Refusal> {
     let CancelRequest { provider_key } = body.into_inner();
-    mock.control
-        .admit("POST", "/refunds/cancel", Some(&provider_key))?;
-    CancelRequest {
-        provider_key: provider_key.clone(),
-    }
-    .check()?;
-    let refund = mock
-        .run(refuse_for_ever(mock.clone(), provider_key))
-        .await?;
+    mock.control.admit("POST", "/refunds/cancel", Some(&provider_key))?;
+    CancelRequest { provider_key: provider_key.clone() }.check()?;
+    let refund = mock.run(refuse_for_ever(mock.clone(), provider_key)).await?;
     mock.control.latency().await;
     match refund.status.as_str() {
         "pending" => Err(Refusal::KeyInUse),
@@ -50,8 +43,7 @@ pub(super) async fn cancel(
 }
 
 pub(super) async fn list(mock: Data<Mock>, filter: Query<Filter>) -> Result<HttpResponse, Refusal> {
-    mock.control
-        .admit("GET", "/refunds", filter.provider_key.as_deref())?;
+    mock.control.admit("GET", "/refunds", filter.provider_key.as_deref())?;
     let data = sql::list(&mut *mock.pool.acquire().await?, &filter).await?;
     mock.control.latency().await;
     let full = data.len() == filter.limit() as usize;
@@ -90,10 +82,7 @@ enum Begun {
 async fn begin(mock: &Mock, body: &RefundRequest) -> Result<Begun, Refusal> {
     let mut tx = mock.pool.begin().await?;
     let charge = sql::lock_charge(&mut tx, &body.charge).await?;
-    if charge
-        .as_ref()
-        .is_some_and(|charge| charge.status == "pending")
-    {
+    if charge.as_ref().is_some_and(|charge| charge.status == "pending") {
         return Err(Refusal::KeyInUse);
     }
     let failure = failure(&mut tx, charge.as_ref(), body).await?;
@@ -107,11 +96,7 @@ async fn begin(mock: &Mock, body: &RefundRequest) -> Result<Begun, Refusal> {
     mock.wake_deliveries();
     let token = charge.and_then(|charge| charge.payment_method);
     let card = token.as_deref().and_then(Card::parse).unwrap_or(Card::Ok);
-    Ok(if is_new {
-        Begun::Now(refund, card)
-    } else {
-        Begun::Earlier(refund)
-    })
+    Ok(if is_new { Begun::Now(refund, card) } else { Begun::Earlier(refund) })
 }
 
 /// Why this refund can never be made, with the charge locked; pending refunds count as made.
@@ -123,20 +108,14 @@ async fn failure(
     let Some(charge) = charge else {
         return Ok(Some("no_such_charge"));
     };
-    let Some(captured) = charge
-        .amount
-        .as_ref()
-        .filter(|_| charge.status == "succeeded")
-    else {
+    let Some(captured) = charge.amount.as_ref().filter(|_| charge.status == "succeeded") else {
         return Ok(Some("charge_not_refundable"));
     };
     if captured.currency != body.amount.currency {
         return Ok(Some("currency_mismatch"));
     }
     let taken = sql::taken(tx, &charge.id).await?;
-    let fits = taken
-        .checked_add(body.amount.amount)
-        .is_some_and(|sum| sum <= captured.amount);
+    let fits = taken.checked_add(body.amount.amount).is_some_and(|sum| sum <= captured.amount);
     Ok((!fits).then_some("refund_too_large"))
 }
 
@@ -152,10 +131,7 @@ fn repeat(earlier: Refund, body: &RefundRequest) -> Result<Refund, Refusal> {
 
 fn failed(refund: &Refund) -> Result<Refusal, Refusal> {
     let code = refund.failure_code.clone().unwrap_or_default();
-    Ok(Refusal::RefundFailed {
-        code,
-        refund: serde_json::to_value(refund)?,
-    })
+    Ok(Refusal::RefundFailed { code, refund: serde_json::to_value(refund)? })
 }
 
 async fn complete(mock: &Mock, provider_key: &str) -> Result<Refund, Refusal> {

@@ -101,10 +101,7 @@ pub(super) struct Refund {
 impl ChargeRequest {
     /// The card it asks to charge, once everything in it makes sense.
     pub(super) fn check(&self) -> Result<Card, Refusal> {
-        check_name(
-            &self.provider_key,
-            "provider_key is 1 to 255 printable bytes",
-        )?;
+        check_name(&self.provider_key, "provider_key is 1 to 255 printable bytes")?;
         check_name(&self.reference, "reference is 1 to 255 printable bytes")?;
         self.amount.check()?;
         Card::parse(&self.payment_method).ok_or(Refusal::Invalid("no such payment method"))
@@ -120,10 +117,7 @@ impl ChargeRequest {
 
 impl RefundRequest {
     pub(super) fn check(&self) -> Result<(), Refusal> {
-        check_name(
-            &self.provider_key,
-            "provider_key is 1 to 255 printable bytes",
-        )?;
+        check_name(&self.provider_key, "provider_key is 1 to 255 printable bytes")?;
         check_name(&self.reference, "reference is 1 to 255 printable bytes")?;
         check_name(&self.charge, "charge is 1 to 255 printable bytes")?;
         self.amount.check()
@@ -138,10 +132,7 @@ impl RefundRequest {
 
 impl CancelRequest {
     pub(super) fn check(&self) -> Result<(), Refusal> {
-        check_name(
-            &self.provider_key,
-            "provider_key is 1 to 255 printable bytes",
-        )
+        check_name(&self.provider_key, "provider_key is 1 to 255 printable bytes")
     }
 }
 
@@ -154,17 +145,11 @@ impl Filter {
 impl Money {
     fn check(&self) -> Result<(), Refusal> {
         if self.amount <= 0 {
-            return Err(Refusal::Invalid(
-                "amount is a positive number of minor units",
-            ));
+            return Err(Refusal::Invalid("amount is a positive number of minor units"));
         }
         let code =
             self.currency.len() == 3 && self.currency.bytes().all(|b| b.is_ascii_uppercase());
-        if code {
-            Ok(())
-        } else {
-            Err(Refusal::Invalid("currency is an ISO 4217 code"))
-        }
+        if code { Ok(()) } else { Err(Refusal::Invalid("currency is an ISO 4217 code")) }
     }
 }
 

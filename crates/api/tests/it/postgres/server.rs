@@ -32,9 +32,7 @@ pub(super) fn url() -> &'static str {
     static URL: OnceLock<String> = OnceLock::new();
     URL.get_or_init(|| match std::env::var("TEST_DATABASE_URL") {
         Ok(url) => url,
-        Err(_) => Run::current()
-            .server_url()
-            .expect("a private Postgres should start"),
+        Err(_) => Run::current().server_url().expect("a private Postgres should start"),
     })
 }
 
@@ -51,10 +49,7 @@ impl Run {
             Ok(id) => (id, parent_id()),
             Err(_) => (std::process::id().to_string(), std::process::id()),
         };
-        Self {
-            directory: std::env::temp_dir().join(format!("payonce-pg-{name}")),
-            watched,
-        }
+        Self { directory: std::env::temp_dir().join(format!("payonce-pg-{name}")), watched }
     }
 
     fn server_url(&self) -> io::Result<String> {
@@ -105,9 +100,7 @@ impl Owner {
             return Ok(Self(None));
         }
         let users = fs::read_to_string("/etc/passwd")?;
-        let found = ["postgres", "nobody"]
-            .iter()
-            .find_map(|name| ids(&users, name));
+        let found = ["postgres", "nobody"].iter().find_map(|name| ids(&users, name));
         found
             .map(|ids| Self(Some(ids)))
             .ok_or_else(|| io::Error::other("no user to run Postgres as"))
@@ -154,39 +147,24 @@ fn find_binaries() -> io::Result<PathBuf> {
 
 /// Debian keeps one folder per version, out of the PATH.
 fn packaged_binaries() -> Vec<PathBuf> {
-    let versions = fs::read_dir("/usr/lib/postgresql")
-        .into_iter()
-        .flatten()
-        .flatten();
-    let mut numbers: Vec<u32> = versions
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .collect();
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let mut numbers: Vec<u32> =
+        versions.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     numbers.sort_unstable_by(|a, b| b.cmp(a));
-    numbers
-        .iter()
-        .map(|n| PathBuf::from(format!("/usr/lib/postgresql/{n}/bin")))
-        .collect()
+    numbers.iter().map(|n| PathBuf::from(format!("/usr/lib/postgresql/{n}/bin"))).collect()
 }
 
 fn init(binaries: &Path, data: &Path, owner: &Owner) -> io::Result<()> {
     let output = owner
         .command(&binaries.join("initdb"))
-        .args([
-            "--auth=trust",
-            "--username=postgres",
-            "--encoding=UTF8",
-            "--locale=C",
-            "--no-sync",
-        ])
+        .args(["--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C", "--no-sync"])
         .arg(data)
         .current_dir("/")
         .output()?;
     if output.status.success() {
         return Ok(());
     }
-    Err(io::Error::other(
-        String::from_utf8_lossy(&output.stderr).into_owned(),
-    ))
+    Err(io::Error::other(String::from_utf8_lossy(&output.stderr).into_owned()))
 }
 
 /// A group of its own, so that Ctrl-C reaches the tests first and the server last.
@@ -214,9 +192,7 @@ fn spawn(binaries: &Path, data: &Path, port: u16, owner: &Owner) -> io::Result<u
 }
 
 fn free_port() -> io::Result<u16> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
-        .local_addr()?
-        .port())
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }
 
 /// The server writes its state into the last line of its pid file.
@@ -224,16 +200,10 @@ fn wait_until_ready(data: &Path) -> io::Result<()> {
     let started = Instant::now();
     while started.elapsed() < START_TIME {
         let state = fs::read_to_string(data.join("postmaster.pid")).unwrap_or_default();
-        if state
-            .lines()
-            .nth(7)
-            .is_some_and(|line| line.trim() == "ready")
-        {
+        if state.lines().nth(7).is_some_and(|line| line.trim() == "ready") {
             return Ok(());
         }
         std::thread::sleep(POLL);
     }
-    Err(io::Error::other(
-        fs::read_to_string(data.with_file_name("log")).unwrap_or_default(),
-    ))
+    Err(io::Error::other(fs::read_to_string(data.with_file_name("log")).unwrap_or_default()))
 }

@@ -14,9 +14,7 @@ pub(super) struct Due {
 }
 
 pub(super) async fn now(connection: &mut PgConnection) -> Result<OffsetDateTime> {
-    sqlx::query_scalar("select clock_timestamp()")
-        .fetch_one(connection)
-        .await
+    sqlx::query_scalar("select clock_timestamp()").fetch_one(connection).await
 }
 
 pub(super) async fn insert(
