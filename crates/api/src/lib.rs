@@ -2,6 +2,7 @@
 
 pub mod config;
 pub mod embedded;
+pub mod pages;
 pub mod parts;
 pub mod provider;
 pub mod serve;

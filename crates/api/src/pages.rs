@@ -1,0 +1,44 @@
+//! The shop's pages: page structs beside their handlers, logic here and not in the templates.
+
+mod layout;
+mod marks;
+mod moment;
+mod words;
+
+pub mod assets;
+mod keyed;
+mod test_cards;
+
+mod basket;
+mod cart;
+mod checkout;
+mod error;
+mod inspect;
+mod mailbox;
+mod order;
+mod orders;
+mod redrawn;
+mod shop;
+mod sign_in;
+
+pub use basket::{Basket, Line, Total};
+pub use cart::Cart;
+pub use checkout::Checkout;
+pub use error::{ErrorPage, Link};
+pub use inspect::{Answer, Event, Fact, Inspect, KeyName, Node, OrderName, Place, Stop, Subject};
+pub use keyed::KeyFacts;
+pub use layout::{Layout, Section, Theme};
+pub use mailbox::{Delivery, Mail, Mailbox};
+pub use marks::{Chip, Mark, Notice};
+pub use moment::Moment;
+pub use order::{
+    OrderLine, OrderPage, OrderView, Press, ProviderStep, RefundLine, RefundOffer, State, Stray,
+};
+pub use orders::{OrderRow, Orders, Standing};
+pub use redrawn::{Reason, Redrawn, RedrawnForm};
+pub use shop::{Choice, Product, Shop};
+pub use sign_in::SignIn;
+pub use words::Words;
+
+#[cfg(test)]
+mod tests;

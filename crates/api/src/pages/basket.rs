@@ -1,0 +1,76 @@
+//! What lies in the cart, as the cart page and the checkout both show it.
+
+use domain::{Money, Sku};
+
+use super::assets;
+
+/// The cart's lines in the order they were put in, and one total per currency.
+#[derive(Debug, Clone, Default)]
+pub struct Basket {
+    pub lines: Vec<Line>,
+    pub totals: Vec<Total>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Line {
+    pub sku: Sku,
+    pub name: String,
+    pub unit_price: Money,
+    pub quantity: u32,
+    pub amount: Money,
+    /// What can still be sold of it.
+    pub stock: i64,
+}
+
+/// What the lines of one currency come to.
+#[derive(Debug, Clone, Copy)]
+pub struct Total {
+    pub currency: &'static str,
+    pub amount: Money,
+    pub minor: i64,
+}
+
+impl Basket {
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// Several currencies, which one order cannot hold.
+    pub fn is_mixed(&self) -> bool {
+        self.totals.len() > 1
+    }
+
+    pub(super) fn mixed_words(&self) -> String {
+        let codes: Vec<&str> = self.totals.iter().map(|total| total.currency).collect();
+        let (last, rest) = codes.split_last().expect("a mixed cart has totals");
+        format!("Your cart is priced in {} and {last}.", rest.join(", "))
+    }
+
+    pub(super) fn total_words(&self, total: &Total) -> String {
+        if self.is_mixed() { format!("Total in {}", total.currency) } else { "Total".to_owned() }
+    }
+}
+
+impl Line {
+    pub(super) fn picture(&self) -> &'static str {
+        assets::picture(&self.sku)
+    }
+
+    pub(super) fn is_short(&self) -> bool {
+        self.stock < i64::from(self.quantity)
+    }
+
+    pub(super) fn short_words(&self) -> String {
+        match self.stock {
+            ..=0 => "Sold out".to_owned(),
+            1 => "Only one left".to_owned(),
+            left => format!("Only {left} left"),
+        }
+    }
+}
+
+impl From<Money> for Total {
+    fn from(amount: Money) -> Self {
+        Self { currency: amount.currency.code(), amount, minor: amount.amount }
+    }
+}

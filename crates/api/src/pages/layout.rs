@@ -1,0 +1,85 @@
+//! The frame of every page: where we are, who looks, and the preferences in the header.
+
+use super::assets;
+use super::words::Words;
+
+/// What a page needs to draw the header and the footer.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    pub words: &'static Words,
+    pub section: Section,
+    /// `None` follows the system's preference.
+    pub theme: Option<Theme>,
+    /// Bound to the session. Empty where there is none: such a page draws no forms.
+    pub csrf: String,
+    /// The path of this page, to come back to after a preference changed.
+    pub back: String,
+    pub cart_count: u32,
+    /// The name or e-mail of who is signed in; guests have none.
+    pub signed_in: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Section {
+    Shop,
+    Lab,
+    Lessons,
+    Inspect,
+    Mailbox,
+    Orders,
+    Elsewhere,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Theme {
+    Light,
+    Dark,
+}
+
+/// One link of the main menu.
+#[derive(Debug)]
+pub(super) struct MenuLink {
+    pub href: &'static str,
+    pub text: &'static str,
+    pub current: bool,
+}
+
+impl Layout {
+    pub(super) fn links(&self) -> [MenuLink; 5] {
+        let link = |section, href, text| MenuLink { href, text, current: self.section == section };
+        [
+            link(Section::Shop, "/", self.words.shop),
+            link(Section::Lab, "/lab", self.words.lab),
+            link(Section::Lessons, "/learn", self.words.lessons),
+            link(Section::Inspect, "/inspect", self.words.inspect),
+            link(Section::Mailbox, "/mailbox", self.words.mailbox),
+        ]
+    }
+
+    pub(super) fn is_orders(&self) -> bool {
+        self.section == Section::Orders
+    }
+
+    pub(super) fn has_session(&self) -> bool {
+        !self.csrf.is_empty()
+    }
+
+    #[expect(clippy::unused_self, reason = "templates reach functions through a value")]
+    pub(super) fn asset(&self, name: &str) -> &'static str {
+        assets::url(name)
+    }
+}
+
+impl Theme {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Light => "light",
+            Self::Dark => "dark",
+        }
+    }
+
+    /// Reads the value of the preference cookie or of the form.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Light, Self::Dark].into_iter().find(|theme| theme.name() == name)
+    }
+}
