@@ -87,7 +87,7 @@ impl Postgres {
         } else if self.outlive_the_old_one().await {
             return Ok(());
         }
-        stale::clear(&self.cluster);
+        stale::clear(&self.cluster, &self.socket);
         self.launch(dir).await.with_context(|| {
             format!("The embedded Postgres did not start, see {}", dir.path().join(LOG).display())
         })
@@ -95,6 +95,7 @@ impl Postgres {
 
     /// Waits for a server that is on its way up or down; ends one that is neither.
     async fn outlive_the_old_one(&self) -> bool {
+        stale::wake(&self.cluster);
         let began = Instant::now();
         while stale::is_in_use(&self.cluster) == Some(true) {
             if self.answers().await {

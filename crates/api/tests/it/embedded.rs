@@ -75,17 +75,21 @@ async fn a_killed_server_is_started_again_and_keeps_what_was_committed() {
     postgres.stop().await.unwrap();
 }
 
-/// As after a restart of the machine: the number in the pid file is now somebody else's.
+/// As after a restart of the machine: the number in the pid files is now somebody else's.
 #[tokio::test]
-async fn a_pid_file_that_names_a_stranger_is_cleared_away() {
+async fn pid_files_that_name_a_stranger_are_cleared_away() {
     let folder = folder();
     let (dir, postgres) = start(folder.path()).await;
-    let old = fs::read_to_string(pid_file(folder.path())).unwrap();
+    let files = [pid_file(folder.path()), folder.path().join("run/.s.PGSQL.5432.lock")];
+    let old = files.each_ref().map(|file| fs::read_to_string(file).unwrap());
     postgres.stop().await.unwrap();
     drop(dir);
     let stranger = Stranger::new(folder.path());
-    let (_, rest) = old.split_once('\n').unwrap();
-    fs::write(pid_file(folder.path()), format!("{}\n{rest}", stranger.0.id())).unwrap();
+    fs::create_dir_all(folder.path().join("run")).unwrap();
+    for (file, text) in files.iter().zip(&old) {
+        let (_, rest) = text.split_once('\n').unwrap();
+        fs::write(file, format!("{}\n{rest}", stranger.0.id())).unwrap();
+    }
 
     let (_dir, postgres) = start(folder.path()).await;
     assert_ne!(server(folder.path()).as_raw_nonzero().get().cast_unsigned(), stranger.0.id());
