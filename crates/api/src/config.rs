@@ -90,8 +90,8 @@ pub struct Stores {
     /// Demo products, accounts and lab; on if not set and the database is embedded, else off
     #[arg(long, global = true, env = "PAYONCE_DEMO", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = clap::builder::BoolishValueParser::new())]
     pub demo: Option<bool>,
-    /// The opposite of --demo
-    #[arg(long, global = true, conflicts_with = "demo")]
+    /// No demo, whatever else is set
+    #[arg(long, global = true)]
     pub no_demo: bool,
 }
 
