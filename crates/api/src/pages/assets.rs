@@ -27,7 +27,7 @@ const CSS: &str = "text/css; charset=utf-8";
 const JS: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
 
-static ASSETS: LazyLock<[Asset; 15]> = LazyLock::new(|| {
+static ASSETS: LazyLock<[Asset; 14]> = LazyLock::new(|| {
     files![
         "payonce.css" as CSS,
         "press.js" as JS,
@@ -37,13 +37,12 @@ static ASSETS: LazyLock<[Asset; 15]> = LazyLock::new(|| {
         "products/clock.svg" as SVG,
         "products/kettle.svg" as SVG,
         "products/lamp.svg" as SVG,
+        "products/lantern.svg" as SVG,
         "products/mug.svg" as SVG,
         "products/parcel.svg" as SVG,
         "products/pen.svg" as SVG,
-        "products/radio.svg" as SVG,
-        "products/stamp.svg" as SVG,
         "products/tin.svg" as SVG,
-        "products/umbrella.svg" as SVG,
+        "products/tote.svg" as SVG,
     ]
 });
 

@@ -149,17 +149,17 @@ impl Event {
         match self.node {
             Node::Dot => r#"<circle class="g-plain" cx="12" cy="12" r="4"/>"#.to_owned(),
             Node::Press(count) => format!(
-                r#"<circle class="hollow g-ink" style="fill:var(--paper)" cx="12" cy="12" r="10"/><text x="12" y="16" text-anchor="middle">{count}</text>"#
+                r#"<circle class="hollow g-ink" cx="12" cy="12" r="10"/><text x="12" y="16" text-anchor="middle">{count}</text>"#
             ),
             Node::Outcome => match self.mark {
                 Mark::Replay | Mark::Refused => format!(
-                    r#"<circle class="hollow g-{tone}" style="fill:var(--paper)" cx="12" cy="12" r="7"/>"#
+                    r#"<circle class="hollow g-{tone}" cx="12" cy="12" r="7"/>"#
                 ),
-                Mark::Unsure => r#"<circle class="hollow g-unsure" style="fill:var(--paper)" cx="12" cy="12" r="7"/><path class="g-unsure" style="stroke:none" d="M12 5a7 7 0 0 0 0 14z"/>"#.to_owned(),
+                Mark::Unsure => r#"<circle class="hollow g-unsure" cx="12" cy="12" r="7"/><path class="g-unsure flat" d="M12 5a7 7 0 0 0 0 14z"/>"#.to_owned(),
                 _ => format!(r#"<circle class="g-{tone}" cx="12" cy="12" r="7"/>"#),
             },
             Node::Waiting => format!(
-                r#"<circle class="hollow g-{tone}" style="fill:var(--paper);stroke-dasharray:2 2" cx="12" cy="12" r="6"/>"#
+                r#"<circle class="hollow dots g-{tone}" cx="12" cy="12" r="6"/>"#
             ),
         }
     }

@@ -65,24 +65,24 @@ impl Mark {
                 r#"<circle class="g-once" cx="9" cy="9" r="7.5"/><path class="cut" d="M5.4 9.3l2.5 2.5 4.8-5.3"/>"#
             }
             Self::Twice => {
-                r#"<circle class="g-twice" cx="6" cy="9" r="5"/><circle class="g-twice" cx="11.5" cy="9" r="5" style="stroke:var(--surface)"/>"#
+                r#"<circle class="g-twice" cx="6" cy="9" r="5"/><circle class="g-twice edge" cx="11.5" cy="9" r="5"/>"#
             }
             Self::Unsure => {
-                r#"<circle class="s g-unsure" cx="9" cy="9" r="7" style="fill:none"/><path class="g-unsure" style="stroke:none" d="M9 2a7 7 0 0 0 0 14z"/>"#
+                r#"<circle class="s g-unsure hole" cx="9" cy="9" r="7"/><path class="g-unsure flat" d="M9 2a7 7 0 0 0 0 14z"/>"#
             }
             Self::Replay => {
-                r#"<circle class="s g-replay" cx="9" cy="9" r="6.5" style="fill:none"/>"#
+                r#"<circle class="s g-replay hole" cx="9" cy="9" r="6.5"/>"#
             }
             Self::Refused => {
-                r#"<circle class="s g-ink" cx="9" cy="9" r="7" style="fill:none"/><path class="s g-ink" d="M5.8 9h6.4"/>"#
+                r#"<circle class="s g-ink hole" cx="9" cy="9" r="7"/><path class="s g-ink" d="M5.8 9h6.4"/>"#
             }
             Self::Returned => {
-                r#"<circle class="g-ink" cx="9" cy="9" r="7.5"/><path class="cut" style="stroke-width:1.7" d="M13 11.6V8.9H5.4M8 6.2L5.2 8.9 8 11.6"/>"#
+                r#"<circle class="g-ink" cx="9" cy="9" r="7.5"/><path class="cut thin" d="M13 11.6V8.9H5.4M8 6.2L5.2 8.9 8 11.6"/>"#
             }
             Self::Quiet => {
-                r#"<circle class="s g-plain" cx="9" cy="9" r="7" style="fill:none;stroke-dasharray:2 2.4"/>"#
+                r#"<circle class="s g-plain hole dots" cx="9" cy="9" r="7"/>"#
             }
-            Self::Plain => r#"<circle class="s g-plain" cx="9" cy="9" r="7" style="fill:none"/>"#,
+            Self::Plain => r#"<circle class="s g-plain hole" cx="9" cy="9" r="7"/>"#,
         }
     }
 }

@@ -104,7 +104,7 @@ fn a_page_asks_for_nothing_outside_and_runs_no_inline_script() {
             }
         }
         assert_eq!(html.matches("<script").count(), 1, "{name}");
-        for handler in ["onclick", "onsubmit", "onload", "javascript:"] {
+        for handler in ["onclick", "onsubmit", "onload", "javascript:", " style=\""] {
             assert!(!html.contains(handler), "{name} holds {handler}");
         }
     }
