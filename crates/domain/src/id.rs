@@ -94,11 +94,7 @@ ids! {
 fn parse(text: &str, prefix: &'static str) -> Result<Uuid, IdError> {
     text.strip_prefix(prefix)
         .filter(|digits| digits.len() == 32)
-        .filter(|digits| {
-            digits
-                .bytes()
-                .all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
-        })
+        .filter(|digits| digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')))
         .and_then(|digits| Uuid::try_parse(digits).ok())
         .ok_or(IdError { prefix })
 }

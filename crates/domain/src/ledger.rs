@@ -57,20 +57,12 @@ pub enum LedgerError {
 impl Entry {
     /// Money came in: the provider holds it, and it was for something sold.
     pub fn charge(amount: Money) -> Result<Self, LedgerError> {
-        Self::movement(
-            amount,
-            LedgerAccount::Sales,
-            LedgerAccount::ProviderClearing,
-        )
+        Self::movement(amount, LedgerAccount::Sales, LedgerAccount::ProviderClearing)
     }
 
     /// Money went back: the provider holds it no longer.
     pub fn refund(amount: Money) -> Result<Self, LedgerError> {
-        Self::movement(
-            amount,
-            LedgerAccount::ProviderClearing,
-            LedgerAccount::Refunds,
-        )
+        Self::movement(amount, LedgerAccount::ProviderClearing, LedgerAccount::Refunds)
     }
 
     /// Any set of postings, if it balances.
@@ -99,24 +91,14 @@ impl Entry {
         }
         let Money { amount, currency } = money;
         Self::balanced(vec![
-            Posting {
-                account: to,
-                amount,
-                currency,
-            },
-            Posting {
-                account: from,
-                amount: -amount,
-                currency,
-            },
+            Posting { account: to, amount, currency },
+            Posting { account: from, amount: -amount, currency },
         ])
     }
 }
 
 /// Wider than any posting, so that no number of large ones wraps round to zero.
 fn sum(postings: &[Posting], currency: Currency) -> i128 {
-    let of_currency = postings
-        .iter()
-        .filter(|posting| posting.currency == currency);
+    let of_currency = postings.iter().filter(|posting| posting.currency == currency);
     of_currency.map(|posting| i128::from(posting.amount)).sum()
 }

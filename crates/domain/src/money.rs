@@ -115,9 +115,7 @@ impl Money {
     /// The amount, so many times.
     pub fn checked_mul(self, times: u32) -> Result<Self, MoneyError> {
         let amount = self.amount.checked_mul(i64::from(times));
-        amount
-            .map(|amount| Self { amount, ..self })
-            .ok_or(MoneyError::Overflow)
+        amount.map(|amount| Self { amount, ..self }).ok_or(MoneyError::Overflow)
     }
 
     /// Plain digits with as many places as the currency has, for form fields and exports: `42.00`.
@@ -129,20 +127,13 @@ impl Money {
     /// Reads what [`Money::decimal`] writes; places behind the point may be left out (`42`, `42.5`)
     /// but never exceeded. Signs other than `-`, spaces and separators are refused.
     pub fn parse_decimal(text: &str, currency: Currency) -> Result<Self, DecimalError> {
-        let (sign, unsigned) = text
-            .strip_prefix('-')
-            .map_or(("", text), |rest| ("-", rest));
+        let (sign, unsigned) = text.strip_prefix('-').map_or(("", text), |rest| ("-", rest));
         let (whole, fraction) = match unsigned.split_once('.') {
             Some((whole, fraction)) if !fraction.is_empty() => (whole, fraction),
             Some(_) => return Err(DecimalError::Malformed),
             None => (unsigned, ""),
         };
-        if whole.is_empty()
-            || !whole
-                .bytes()
-                .chain(fraction.bytes())
-                .all(|b| b.is_ascii_digit())
-        {
+        if whole.is_empty() || !whole.bytes().chain(fraction.bytes()).all(|b| b.is_ascii_digit()) {
             return Err(DecimalError::Malformed);
         }
         let places = currency.exponent() as usize;
@@ -160,9 +151,7 @@ impl Money {
             return Err(MoneyError::CurrencyMismatch);
         }
         let amount = op(self.amount, other.amount);
-        amount
-            .map(|amount| Self { amount, ..self })
-            .ok_or(MoneyError::Overflow)
+        amount.map(|amount| Self { amount, ..self }).ok_or(MoneyError::Overflow)
     }
 
     const fn sign(self) -> &'static str {
@@ -209,12 +198,7 @@ mod tests {
 
     #[test]
     fn a_comma_stands_before_each_three_digits_but_never_in_front() {
-        let cases = [
-            ("0", "0"),
-            ("999", "999"),
-            ("1000", "1,000"),
-            ("123456", "123,456"),
-        ];
+        let cases = [("0", "0"), ("999", "999"), ("1000", "1,000"), ("123456", "123,456")];
         for (plain, expected) in cases {
             assert_eq!(grouped(plain), expected);
         }

@@ -103,10 +103,7 @@ impl PaymentStatus {
         match self {
             Self::Processing => Ok(Self::Unknown),
             Self::Unknown | Self::Succeeded | Self::Declined | Self::Cancelled => {
-                Err(IllegalTransition {
-                    from: self,
-                    to: Self::Unknown,
-                })
+                Err(IllegalTransition { from: self, to: Self::Unknown })
             }
         }
     }

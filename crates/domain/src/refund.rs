@@ -64,10 +64,9 @@ impl RefundStatus {
     pub const fn lose_answer(self) -> Result<Self, IllegalRefundTransition> {
         match self {
             Self::Processing => Ok(Self::Unknown),
-            Self::Unknown | Self::Succeeded | Self::Failed => Err(IllegalRefundTransition {
-                from: self,
-                to: Self::Unknown,
-            }),
+            Self::Unknown | Self::Succeeded | Self::Failed => {
+                Err(IllegalRefundTransition { from: self, to: Self::Unknown })
+            }
         }
     }
 

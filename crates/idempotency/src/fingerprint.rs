@@ -254,13 +254,8 @@ mod tests {
         };
         assert_ne!(print("/ab", "c", b""), print("/a", "bc", b""));
         assert_ne!(print("/a", "b", b"c"), print("/a", "bc", b""));
-        let empty = Parts {
-            method: "POST",
-            path: "/",
-            query: "",
-            content_type: None,
-            body: Body::Empty,
-        };
+        let empty =
+            Parts { method: "POST", path: "/", query: "", content_type: None, body: Body::Empty };
         assert_ne!(fingerprint(&empty), fingerprint(&Parts { body: Body::Bytes(b""), ..empty }));
     }
 

@@ -164,8 +164,19 @@ mod tests {
             assert_eq!(parse(&[blank]), Err(KeyError::Empty));
         }
         for bad in [
-            &b"\"abc"[..], b"abc\"", b"\"", b"\"abc\";v=1", b"a,b", b"\"a\", \"b\"", b"a b",
-            b"\"a b\"", b"a\\b", b"caf\xc3\xa9", b"a\x7fb", b"\"a\\\"b\"", b"a;b",
+            &b"\"abc"[..],
+            b"abc\"",
+            b"\"",
+            b"\"abc\";v=1",
+            b"a,b",
+            b"\"a\", \"b\"",
+            b"a b",
+            b"\"a b\"",
+            b"a\\b",
+            b"caf\xc3\xa9",
+            b"a\x7fb",
+            b"\"a\\\"b\"",
+            b"a;b",
         ] {
             assert_eq!(parse(&[bad]), Err(KeyError::Byte), "{bad:?}");
         }

@@ -41,11 +41,8 @@ impl Redis {
     pub fn new(url: &str, sealer: Sealer) -> Result<Self, Unusable> {
         let mut config = Config::from_url(url);
         let mut pool = PoolConfig::new(CONNECTIONS_MAX);
-        pool.timeouts = Timeouts {
-            wait: Some(PATIENCE),
-            create: Some(PATIENCE),
-            recycle: Some(PATIENCE),
-        };
+        pool.timeouts =
+            Timeouts { wait: Some(PATIENCE), create: Some(PATIENCE), recycle: Some(PATIENCE) };
         config.pool = Some(pool);
         let pool = config
             .create_pool(Some(Runtime::Tokio1))

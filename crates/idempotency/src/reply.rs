@@ -135,11 +135,8 @@ mod tests {
         let order = Reply::new(201, "application/json", "{}")
             .with(ReplyHeader::Location, "/v1/orders/ord_1");
         for reply in [order, Reply::new(204, "application/json", "")] {
-            let again = Reply::from_stored(
-                reply.status(),
-                &reply.encode_headers(),
-                reply.body().clone(),
-            );
+            let again =
+                Reply::from_stored(reply.status(), &reply.encode_headers(), reply.body().clone());
             assert_eq!(again, Some(reply));
         }
         assert_eq!(Reply::from_stored(200, &[9, 0, 0], ""), None);

@@ -55,20 +55,11 @@ impl Basket {
             if line == Self::LINES_MAX {
                 return Err(BasketError::TooManyLines);
             }
-            let quantity = pieces
-                .try_into()
-                .map_err(|QuantityError| BasketError::Quantity { line })?;
-            basket.put(BasketLine {
-                sku,
-                quantity,
-                line,
-            })?;
+            let quantity =
+                pieces.try_into().map_err(|QuantityError| BasketError::Quantity { line })?;
+            basket.put(BasketLine { sku, quantity, line })?;
         }
-        if basket.lines.is_empty() {
-            Err(BasketError::Empty)
-        } else {
-            Ok(basket)
-        }
+        if basket.lines.is_empty() { Err(BasketError::Empty) } else { Ok(basket) }
     }
 
     /// The lines, in the order their SKUs were first named.

@@ -71,9 +71,7 @@ impl Basket {
         let mut sum: Option<Money> = None;
         for line in self.lines() {
             let priced = line.price(lookup(&line.sku))?;
-            let total = sum.map_or(Ok(priced.line_total), |sum| {
-                sum.checked_add(priced.line_total)
-            });
+            let total = sum.map_or(Ok(priced.line_total), |sum| sum.checked_add(priced.line_total));
             sum = Some(total.map_err(|error| line.refuse(error))?);
             lines.push(priced);
         }
@@ -84,26 +82,13 @@ impl Basket {
 
 impl BasketLine {
     fn price(&self, offer: Option<Offer>) -> Result<PricedLine, PricingError> {
-        let Some(Offer {
-            name, unit_price, ..
-        }) = offer
-        else {
-            return Err(PricingError::UnknownSku {
-                line: self.line,
-                sku: self.sku.clone(),
-            });
+        let Some(Offer { name, unit_price, .. }) = offer else {
+            return Err(PricingError::UnknownSku { line: self.line, sku: self.sku.clone() });
         };
-        let line_total = unit_price
-            .checked_mul(self.quantity.get())
-            .map_err(|error| self.refuse(error))?;
+        let line_total =
+            unit_price.checked_mul(self.quantity.get()).map_err(|error| self.refuse(error))?;
         let (sku, quantity) = (self.sku.clone(), self.quantity);
-        Ok(PricedLine {
-            sku,
-            name,
-            quantity,
-            unit_price,
-            line_total,
-        })
+        Ok(PricedLine { sku, name, quantity, unit_price, line_total })
     }
 
     fn refuse(&self, error: MoneyError) -> PricingError {

@@ -76,10 +76,7 @@ impl OrderState {
         live_payment: Option<LivePayment>,
     ) -> Self {
         match status {
-            OrderStatus::Pending => Self::Pending {
-                reserved_until,
-                live_payment,
-            },
+            OrderStatus::Pending => Self::Pending { reserved_until, live_payment },
             OrderStatus::Paid => Self::Paid,
             OrderStatus::PartiallyRefunded => Self::PartiallyRefunded,
             OrderStatus::Refunded => Self::Refunded,
@@ -115,17 +112,12 @@ impl OrderState {
     /// Ends a reservation whose time is over. The caller returns the stock.
     pub fn expire(self, now: OffsetDateTime) -> Result<Self, OrderRefusal> {
         match self {
-            Self::Pending {
-                reserved_until,
-                live_payment,
-            } => {
+            Self::Pending { reserved_until, live_payment } => {
                 unbound(live_payment)?;
                 if now >= reserved_until {
                     Ok(Self::Expired)
                 } else {
-                    Err(OrderRefusal::StillReserved {
-                        until: reserved_until,
-                    })
+                    Err(OrderRefusal::StillReserved { until: reserved_until })
                 }
             }
             Self::Paid
@@ -140,22 +132,13 @@ impl OrderState {
     pub fn begin_payment(self, id: PaymentId, now: OffsetDateTime) -> Result<Self, OrderRefusal> {
         let status = self.status();
         match self {
-            Self::Pending {
-                reserved_until,
-                live_payment,
-            } => {
+            Self::Pending { reserved_until, live_payment } => {
                 unbound(live_payment)?;
                 if now >= reserved_until {
                     return Err(OrderRefusal::Expired { status });
                 }
-                let live_payment = Some(LivePayment {
-                    id,
-                    status: PaymentStatus::Processing,
-                });
-                Ok(Self::Pending {
-                    reserved_until,
-                    live_payment,
-                })
+                let live_payment = Some(LivePayment { id, status: PaymentStatus::Processing });
+                Ok(Self::Pending { reserved_until, live_payment })
             }
             Self::Paid | Self::PartiallyRefunded | Self::Refunded => {
                 Err(OrderRefusal::AlreadyPaid { status })
@@ -185,13 +168,8 @@ impl OrderState {
             PaymentStatus::Processing
             | PaymentStatus::Unknown
             | PaymentStatus::Declined
-            | PaymentStatus::Cancelled => Ok(Self::Pending {
-                reserved_until,
-                live_payment: None,
-            }),
-            PaymentStatus::Succeeded => Err(OrderRefusal::AlreadyPaid {
-                status: self.status(),
-            }),
+            | PaymentStatus::Cancelled => Ok(Self::Pending { reserved_until, live_payment: None }),
+            PaymentStatus::Succeeded => Err(OrderRefusal::AlreadyPaid { status: self.status() }),
         }
     }
 
@@ -217,10 +195,7 @@ impl OrderState {
     fn linked(self, payment: PaymentId) -> Result<(OffsetDateTime, PaymentStatus), OrderRefusal> {
         let status = self.status();
         match self {
-            Self::Pending {
-                reserved_until,
-                live_payment,
-            } => match live_payment {
+            Self::Pending { reserved_until, live_payment } => match live_payment {
                 Some(live) if live.id == payment => Ok((reserved_until, live.status)),
                 Some(_) | None => unbound(live_payment).and(Err(self.illegal())),
             },
@@ -233,9 +208,7 @@ impl OrderState {
     }
 
     fn illegal(self) -> OrderRefusal {
-        OrderRefusal::Illegal {
-            status: self.status(),
-        }
+        OrderRefusal::Illegal { status: self.status() }
     }
 }
 
@@ -249,9 +222,7 @@ fn unbound(live_payment: Option<LivePayment>) -> Result<(), OrderRefusal> {
         PaymentStatus::Processing | PaymentStatus::Unknown => {
             Err(OrderRefusal::PaymentInProgress { payment: id })
         }
-        PaymentStatus::Succeeded => Err(OrderRefusal::AlreadyPaid {
-            status: OrderStatus::Pending,
-        }),
+        PaymentStatus::Succeeded => Err(OrderRefusal::AlreadyPaid { status: OrderStatus::Pending }),
         PaymentStatus::Declined | PaymentStatus::Cancelled => Ok(()),
     }
 }

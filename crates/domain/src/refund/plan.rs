@@ -64,11 +64,7 @@ impl Refundable {
     ) -> Result<Self, MoneyError> {
         let left = captured.checked_sub(refunded)?;
         let free = left.checked_sub(open)?;
-        Ok(Self {
-            left,
-            free,
-            restocked,
-        })
+        Ok(Self { left, free, restocked })
     }
 }
 
@@ -78,9 +74,7 @@ pub fn plan_refund(
     requested: Option<Money>,
     restock: bool,
 ) -> Result<Money, RefundRefusal> {
-    payment
-        .check_request(requested, restock)
-        .map_err(RefundRefusal::Invalid)?;
+    payment.check_request(requested, restock).map_err(RefundRefusal::Invalid)?;
     let Refundable { left, free, .. } = *payment;
     if !left.is_positive() {
         return Err(RefundRefusal::NothingLeft);
@@ -92,11 +86,7 @@ pub fn plan_refund(
     if amount.amount > free.amount || !amount.is_positive() {
         return Err(RefundRefusal::RefundInProgress);
     }
-    if restock {
-        payment.check_remainder(amount)
-    } else {
-        Ok(amount)
-    }
+    if restock { payment.check_remainder(amount) } else { Ok(amount) }
 }
 
 impl Refundable {

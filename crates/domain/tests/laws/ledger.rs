@@ -68,12 +68,7 @@ fn a_refund_takes_from_the_provider_what_the_charge_brought_there() {
     let held = |entry: Result<Entry, LedgerError>| -> i64 {
         let entry = entry.expect("it moves something");
         let at_provider = |p: &&Posting| p.account == LedgerAccount::ProviderClearing;
-        entry
-            .postings()
-            .iter()
-            .filter(at_provider)
-            .map(|p| p.amount)
-            .sum()
+        entry.postings().iter().filter(at_provider).map(|p| p.amount).sum()
     };
     assert_eq!(held(Entry::charge(usd(4_200))), 4_200);
     assert_eq!(held(Entry::refund(usd(4_200))), -4_200);
@@ -81,38 +76,21 @@ fn a_refund_takes_from_the_provider_what_the_charge_brought_there() {
 
 #[test]
 fn postings_that_would_wrap_to_zero_do_not_balance() {
-    let post = |amount| Posting {
-        account: LedgerAccount::Sales,
-        amount,
-        currency: Currency::Usd,
-    };
+    let post = |amount| Posting { account: LedgerAccount::Sales, amount, currency: Currency::Usd };
     let wrapping = vec![post(i64::MIN), post(i64::MIN)];
     let currency = Currency::Usd;
-    assert_eq!(
-        Entry::balanced(wrapping),
-        Err(LedgerError::Unbalanced { currency })
-    );
+    assert_eq!(Entry::balanced(wrapping), Err(LedgerError::Unbalanced { currency }));
 }
 
 #[test]
 fn currencies_do_not_balance_each_other() {
-    let post = |amount, currency| Posting {
-        account: LedgerAccount::Sales,
-        amount,
-        currency,
-    };
+    let post = |amount, currency| Posting { account: LedgerAccount::Sales, amount, currency };
     let mixed = vec![post(100, Currency::Usd), post(-100, Currency::Eur)];
-    assert!(matches!(
-        Entry::balanced(mixed),
-        Err(LedgerError::Unbalanced { .. })
-    ));
+    assert!(matches!(Entry::balanced(mixed), Err(LedgerError::Unbalanced { .. })));
 }
 
 #[test]
 fn an_entry_without_movement_is_none() {
     assert_eq!(Entry::balanced(vec![]), Err(LedgerError::Empty));
-    assert_eq!(
-        Entry::charge(Money::zero(Currency::Jpy)),
-        Err(LedgerError::NotPositive)
-    );
+    assert_eq!(Entry::charge(Money::zero(Currency::Jpy)), Err(LedgerError::NotPositive));
 }

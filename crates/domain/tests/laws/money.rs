@@ -98,19 +98,11 @@ fn each_currency_is_shown_by_its_own_exponent() {
         (5, Currency::Usd, "$0.05", "0.05"),
         (-5, Currency::Eur, "-€0.05", "-0.05"),
         (0, Currency::Kwd, "KWD 0.000", "0.000"),
-        (
-            i64::MIN,
-            Currency::Usd,
-            "-$92,233,720,368,547,758.08",
-            "-92233720368547758.08",
-        ),
+        (i64::MIN, Currency::Usd, "-$92,233,720,368,547,758.08", "-92233720368547758.08"),
     ];
     for (amount, currency, people, plain) in cases {
         let money = Money::new(amount, currency);
-        assert_eq!(
-            (money.to_string(), money.decimal()),
-            (people.to_owned(), plain.to_owned())
-        );
+        assert_eq!((money.to_string(), money.decimal()), (people.to_owned(), plain.to_owned()));
     }
 }
 
@@ -123,14 +115,8 @@ fn places_behind_the_point_may_be_left_out_but_not_exceeded() {
     assert_eq!(read("0.001", Currency::Kwd), Ok(1));
     assert_eq!(read("0.001", Currency::Usd), Err(DecimalError::TooPrecise));
     assert_eq!(read("500.0", Currency::Jpy), Err(DecimalError::TooPrecise));
-    assert_eq!(
-        read("92233720368547758.08", Currency::Usd),
-        Err(DecimalError::Overflow)
-    );
-    assert_eq!(
-        read("1".repeat(400).as_str(), Currency::Jpy),
-        Err(DecimalError::Overflow)
-    );
+    assert_eq!(read("92233720368547758.08", Currency::Usd), Err(DecimalError::Overflow));
+    assert_eq!(read("1".repeat(400).as_str(), Currency::Jpy), Err(DecimalError::Overflow));
 }
 
 #[test]

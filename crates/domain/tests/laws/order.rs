@@ -42,9 +42,7 @@ fn every_state_meets_every_event_as_the_table_says() {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
         (cells[0].to_owned(), cells[1..].join(" | "))
     });
-    let walked = states()
-        .into_iter()
-        .map(|(name, state)| (name, walk(state).join(" | ")));
+    let walked = states().into_iter().map(|(name, state)| (name, walk(state).join(" | ")));
     assert_eq!(walked.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
 }
 
@@ -62,15 +60,10 @@ fn states() -> Vec<(String, OrderState)> {
     for (name, until) in [("pending in time", LATER), ("pending late", NOW)] {
         states.push((name.to_owned(), pending(until, None)));
         states.extend(PaymentStatus::ALL.iter().map(|&status| {
-            (
-                format!("- {status}"),
-                pending(until, Some(LivePayment { id: own(), status })),
-            )
+            (format!("- {status}"), pending(until, Some(LivePayment { id: own(), status })))
         }));
     }
-    let settled = OrderStatus::ALL
-        .iter()
-        .filter(|&&status| status != OrderStatus::Pending);
+    let settled = OrderStatus::ALL.iter().filter(|&&status| status != OrderStatus::Pending);
     states.extend(settled.map(|&status| (status.to_string(), OrderState::new(status, NOW, None))));
     states
 }
@@ -94,22 +87,11 @@ fn walk(state: OrderState) -> [&'static str; 9] {
 /// One word per outcome; a refusal must also tell the state it met.
 fn say(before: OrderState, outcome: Result<OrderState, OrderRefusal>) -> &'static str {
     match outcome {
-        Ok(OrderState::Pending {
-            live_payment: Some(live),
-            ..
-        }) => {
-            assert_eq!(
-                live,
-                LivePayment {
-                    id: payment(3),
-                    status: PaymentStatus::Processing
-                }
-            );
+        Ok(OrderState::Pending { live_payment: Some(live), .. }) => {
+            assert_eq!(live, LivePayment { id: payment(3), status: PaymentStatus::Processing });
             "linked"
         }
-        Ok(OrderState::Pending {
-            live_payment: None, ..
-        }) => "unlinked",
+        Ok(OrderState::Pending { live_payment: None, .. }) => "unlinked",
         Ok(after) => after.status().as_str(),
         Err(refusal) => {
             assert_eq!(refusal.status(), before.status());
@@ -131,9 +113,7 @@ fn say(before: OrderState, outcome: Result<OrderState, OrderRefusal>) -> &'stati
 #[test]
 fn linking_and_unlinking_leave_the_reservation_as_it_was() {
     let order = OrderState::new(OrderStatus::Pending, LATER, None);
-    let linked = order
-        .begin_payment(own(), NOW)
-        .expect("nothing stands in the way");
+    let linked = order.begin_payment(own(), NOW).expect("nothing stands in the way");
     assert_eq!(linked.unlink_payment(own()), Ok(order));
 }
 
@@ -141,10 +121,7 @@ fn linking_and_unlinking_leave_the_reservation_as_it_was() {
 fn a_reservation_ends_for_payments_at_the_moment_it_ends_for_the_job() {
     let order = OrderState::new(OrderStatus::Pending, NOW, None);
     assert!(order.begin_payment(own(), EARLIER).is_ok());
-    assert_eq!(
-        order.expire(EARLIER),
-        Err(OrderRefusal::StillReserved { until: NOW })
-    );
+    assert_eq!(order.expire(EARLIER), Err(OrderRefusal::StillReserved { until: NOW }));
     assert!(order.begin_payment(own(), NOW).is_err());
     assert_eq!(order.expire(NOW), Ok(OrderState::Expired));
 }
@@ -163,10 +140,6 @@ fn refunds_must_come_to_something_within_the_capture() {
     let eur = Money::new(40, Currency::Eur);
     for refunded in [usd(0), usd(-1), usd(101), usd(i64::MIN), usd(i64::MAX), eur] {
         let refused = OrderState::Paid.refund(refunded, usd(100));
-        assert_eq!(
-            refused,
-            Err(OrderRefusal::WrongTotal { status }),
-            "{refunded}"
-        );
+        assert_eq!(refused, Err(OrderRefusal::WrongTotal { status }), "{refunded}");
     }
 }

@@ -6,13 +6,8 @@ use proptest::prelude::*;
 fn outcomes() -> [ChargeOutcome; 3] {
     let charge_id = || "ch_1".to_owned();
     [
-        ChargeOutcome::Succeeded {
-            charge_id: charge_id(),
-        },
-        ChargeOutcome::Declined {
-            charge_id: charge_id(),
-            code: DeclineCode::CardDeclined,
-        },
+        ChargeOutcome::Succeeded { charge_id: charge_id() },
+        ChargeOutcome::Declined { charge_id: charge_id(), code: DeclineCode::CardDeclined },
         ChargeOutcome::Cancelled,
     ]
 }
@@ -22,10 +17,7 @@ fn every_status_meets_every_answer_as_the_table_says() {
     use PaymentStatus::{Cancelled, Declined, Processing, Succeeded, Unknown};
     let to = |from: PaymentStatus| outcomes().map(|outcome| from.settle(&outcome).ok());
     assert_eq!(to(Processing), [Some(Succeeded), Some(Declined), None]);
-    assert_eq!(
-        to(Unknown),
-        [Some(Succeeded), Some(Declined), Some(Cancelled)]
-    );
+    assert_eq!(to(Unknown), [Some(Succeeded), Some(Declined), Some(Cancelled)]);
     for last in [Succeeded, Declined, Cancelled] {
         assert_eq!(to(last), [None; 3]);
     }
@@ -46,18 +38,11 @@ fn only_a_charge_on_its_way_can_lose_its_answer() {
 #[test]
 fn a_refused_answer_tells_whether_it_is_old_or_contradicts() {
     let [succeeded, declined, _] = outcomes();
-    let repeated = PaymentStatus::Succeeded
-        .settle(&succeeded)
-        .expect_err("it is final");
+    let repeated = PaymentStatus::Succeeded.settle(&succeeded).expect_err("it is final");
     assert!(repeated.is_repeat());
-    let contradicting = PaymentStatus::Declined
-        .settle(&succeeded)
-        .expect_err("it is final");
+    let contradicting = PaymentStatus::Declined.settle(&succeeded).expect_err("it is final");
     assert!(!contradicting.is_repeat());
-    assert_eq!(
-        (contradicting.from, contradicting.to),
-        (declined.status(), succeeded.status())
-    );
+    assert_eq!((contradicting.from, contradicting.to), (declined.status(), succeeded.status()));
 }
 
 #[test]

@@ -26,11 +26,7 @@ fn priced(prices: &[i64], pieces: i64) -> Result<PricedOrder, PricingError> {
 }
 
 fn offer(sku: &Sku, unit_price: Money) -> Offer {
-    Offer {
-        sku: sku.clone(),
-        name: format!("Product {sku}"),
-        unit_price,
-    }
+    Offer { sku: sku.clone(), name: format!("Product {sku}"), unit_price }
 }
 
 proptest! {
@@ -103,42 +99,21 @@ proptest! {
 fn totals_at_the_edge_of_64_bits_neither_wrap_nor_panic() {
     let fits = i64::MAX / 99;
     assert_eq!(priced(&[fits], 99).expect("it fits").total, usd(fits * 99));
-    assert_eq!(
-        priced(&[fits + 1], 99),
-        Err(PricingError::Overflow { line: 0 })
-    );
-    assert_eq!(
-        priced(&[i64::MAX], 1).expect("it fits").total,
-        usd(i64::MAX)
-    );
-    assert_eq!(
-        priced(&[i64::MAX, 1], 1),
-        Err(PricingError::Overflow { line: 1 })
-    );
+    assert_eq!(priced(&[fits + 1], 99), Err(PricingError::Overflow { line: 0 }));
+    assert_eq!(priced(&[i64::MAX], 1).expect("it fits").total, usd(i64::MAX));
+    assert_eq!(priced(&[i64::MAX, 1], 1), Err(PricingError::Overflow { line: 1 }));
     // Two to the 62nd, four times and a little: wrapping arithmetic would come to 5.
     let quarter = 1_i64 << 62;
     let wrapping = [quarter, quarter, quarter, quarter, 5];
-    assert_eq!(
-        priced(&wrapping, 1),
-        Err(PricingError::Overflow { line: 1 })
-    );
+    assert_eq!(priced(&wrapping, 1), Err(PricingError::Overflow { line: 1 }));
 }
 
 #[test]
 fn a_basket_has_1_to_100_lines_as_sent() {
     let lines = |count: usize| (0..count).map(|n| (sku(&format!("p{n}")), 1));
     assert_eq!(Basket::from_lines(lines(0)), Err(BasketError::Empty));
-    assert_eq!(
-        Basket::from_lines(lines(100))
-            .expect("a hundred lines")
-            .lines()
-            .len(),
-        100
-    );
-    assert_eq!(
-        Basket::from_lines(lines(101)),
-        Err(BasketError::TooManyLines)
-    );
+    assert_eq!(Basket::from_lines(lines(100)).expect("a hundred lines").lines().len(), 100);
+    assert_eq!(Basket::from_lines(lines(101)), Err(BasketError::TooManyLines));
     assert_eq!(BasketError::TooManyLines.pointer(), "/lines");
 }
 
@@ -148,10 +123,7 @@ fn each_line_is_a_quantity_before_it_is_merged() {
         let refused = Basket::from_lines([(sku("a"), 3), (sku("a"), pieces)]);
         assert_eq!(refused, Err(BasketError::Quantity { line: 1 }), "{pieces}");
     }
-    assert_eq!(
-        BasketError::Quantity { line: 1 }.pointer(),
-        "/lines/1/quantity"
-    );
+    assert_eq!(BasketError::Quantity { line: 1 }.pointer(), "/lines/1/quantity");
 }
 
 #[test]
@@ -169,13 +141,7 @@ fn an_unknown_product_is_named_with_the_line_that_first_asked_for_it() {
         .expect("the lines are within limits")
         .price(|sku| (sku.as_str() == "a").then(|| offer(sku, usd(1))))
         .expect_err("no catalogue has ghosts");
-    assert_eq!(
-        refused,
-        PricingError::UnknownSku {
-            line: 2,
-            sku: sku("ghost")
-        }
-    );
+    assert_eq!(refused, PricingError::UnknownSku { line: 2, sku: sku("ghost") });
     assert_eq!(refused.pointer(), "/lines/2/sku");
 }
 
@@ -183,11 +149,7 @@ fn an_unknown_product_is_named_with_the_line_that_first_asked_for_it() {
 fn an_order_has_one_currency() {
     let basket = Basket::from_lines([(sku("mug"), 1), (sku("tea"), 1)]).expect("two lines");
     let refused = basket.price(|sku| {
-        let currency = if sku.as_str() == "tea" {
-            Currency::Jpy
-        } else {
-            Currency::Eur
-        };
+        let currency = if sku.as_str() == "tea" { Currency::Jpy } else { Currency::Eur };
         Some(offer(sku, Money::new(500, currency)))
     });
     assert_eq!(refused, Err(PricingError::MixedCurrencies { line: 1 }));
@@ -196,14 +158,9 @@ fn an_order_has_one_currency() {
 #[test]
 fn a_line_says_what_the_catalogue_said() {
     let basket = Basket::from_lines([(sku("mug"), 3)]).expect("one line");
-    let order = basket
-        .price(|sku| Some(offer(sku, usd(1_400))))
-        .expect("it has a price");
+    let order = basket.price(|sku| Some(offer(sku, usd(1_400)))).expect("it has a price");
     let line = &order.lines[0];
-    assert_eq!(
-        (line.sku.as_str(), line.name.as_str()),
-        ("mug", "Product mug")
-    );
+    assert_eq!((line.sku.as_str(), line.name.as_str()), ("mug", "Product mug"));
     assert_eq!((line.unit_price, line.line_total), (usd(1_400), usd(4_200)));
     assert_eq!(order.total, usd(4_200));
 }

@@ -87,21 +87,16 @@ proptest! {
 
 /// A captured amount, and parts of it that went back or are on their way.
 fn capture() -> impl Strategy<Value = (i64, i64, i64)> {
-    (1..=1_000_i64)
-        .prop_flat_map(|captured| (Just(captured), 0..=captured))
-        .prop_flat_map(|(captured, refunded)| {
-            (Just(captured), Just(refunded), 0..=captured - refunded)
-        })
+    (1..=1_000_i64).prop_flat_map(|captured| (Just(captured), 0..=captured)).prop_flat_map(
+        |(captured, refunded)| (Just(captured), Just(refunded), 0..=captured - refunded),
+    )
 }
 
 #[test]
 fn a_refund_is_more_than_nothing() {
     for amount in [0, -1, i64::MIN] {
         let refused = plan_refund(&payment(100, 0, 0), Some(usd(amount)), false);
-        assert_eq!(
-            refused,
-            Err(RefundRefusal::Invalid(InvalidRefund::NotPositive))
-        );
+        assert_eq!(refused, Err(RefundRefusal::Invalid(InvalidRefund::NotPositive)));
     }
     assert_eq!(InvalidRefund::NotPositive.pointer(), "/amount/amount");
 }
@@ -114,46 +109,24 @@ fn without_an_amount_what_remains_goes_back_not_what_was_paid() {
 
 #[test]
 fn more_than_the_capture_is_too_large_now_and_for_ever() {
-    let too_large = |remaining| {
-        Err(RefundRefusal::TooLarge {
-            remaining: usd(remaining),
-        })
-    };
-    assert_eq!(
-        plan_refund(&payment(100, 0, 0), Some(usd(101)), false),
-        too_large(100)
-    );
-    assert_eq!(
-        plan_refund(&payment(100, 0, 0), Some(usd(i64::MAX)), false),
-        too_large(100)
-    );
-    assert_eq!(
-        plan_refund(&payment(100, 60, 10), Some(usd(41)), false),
-        too_large(30)
-    );
+    let too_large = |remaining| Err(RefundRefusal::TooLarge { remaining: usd(remaining) });
+    assert_eq!(plan_refund(&payment(100, 0, 0), Some(usd(101)), false), too_large(100));
+    assert_eq!(plan_refund(&payment(100, 0, 0), Some(usd(i64::MAX)), false), too_large(100));
+    assert_eq!(plan_refund(&payment(100, 60, 10), Some(usd(41)), false), too_large(30));
 }
 
 #[test]
 fn what_only_open_refunds_stand_in_the_way_of_is_a_passing_refusal() {
     let passing = Err(RefundRefusal::RefundInProgress);
-    assert_eq!(
-        plan_refund(&payment(100, 0, 60), Some(usd(60)), false),
-        passing
-    );
+    assert_eq!(plan_refund(&payment(100, 0, 60), Some(usd(60)), false), passing);
     assert_eq!(plan_refund(&payment(100, 0, 100), None, false), passing);
-    assert_eq!(
-        plan_refund(&payment(100, 0, 60), Some(usd(40)), true),
-        passing
-    );
+    assert_eq!(plan_refund(&payment(100, 0, 60), Some(usd(40)), true), passing);
 }
 
 #[test]
 fn goods_go_back_once_and_with_the_remainder() {
     let invalid = |reason| Err(RefundRefusal::Invalid(reason));
-    assert_eq!(
-        plan_refund(&payment(100, 60, 0), Some(usd(40)), true),
-        Ok(usd(40))
-    );
+    assert_eq!(plan_refund(&payment(100, 60, 0), Some(usd(40)), true), Ok(usd(40)));
     let early = plan_refund(&payment(100, 0, 0), Some(usd(40)), true);
     assert_eq!(early, invalid(InvalidRefund::RestockNeedsRemainder));
     let restocked = Refundable::new(usd(100), usd(60), usd(0), true).expect("amounts are sane");
@@ -174,20 +147,13 @@ fn a_payment_is_summed_up_in_one_currency() {
 
 #[test]
 fn every_refund_status_meets_every_answer() {
-    let succeeded = RefundOutcome::Succeeded {
-        provider_refund_id: "re_1".to_owned(),
-    };
-    let failed = RefundOutcome::Failed {
-        provider_refund_id: None,
-    };
+    let succeeded = RefundOutcome::Succeeded { provider_refund_id: "re_1".to_owned() };
+    let failed = RefundOutcome::Failed { provider_refund_id: None };
     for &from in RefundStatus::ALL {
         for outcome in [&succeeded, &failed] {
             let to = outcome.status();
             let refused = Err(IllegalRefundTransition { from, to });
-            assert_eq!(
-                from.settle(outcome),
-                if from.is_open() { Ok(to) } else { refused }
-            );
+            assert_eq!(from.settle(outcome), if from.is_open() { Ok(to) } else { refused });
             assert_eq!(IllegalRefundTransition { from, to }.is_repeat(), from == to);
         }
         let lost = from.lose_answer().ok();

@@ -21,10 +21,7 @@ where
     assert_eq!(T::from_str(&text).ok().as_ref(), Some(value));
     let json = serde_json::to_string(value).expect("it serialises");
     assert_eq!(json, format!("\"{text}\""));
-    assert_eq!(
-        &serde_json::from_str::<T>(&json).expect("it reads back"),
-        value
-    );
+    assert_eq!(&serde_json::from_str::<T>(&json).expect("it reads back"), value);
 }
 
 proptest! {
@@ -72,13 +69,7 @@ proptest! {
 fn an_id_has_no_second_spelling() {
     let digits = "0192f0c1a2b37c4d8e5f60718293a4b5";
     let order = format!("ord_{digits}");
-    assert_eq!(
-        order
-            .parse::<OrderId>()
-            .expect("the one spelling")
-            .to_string(),
-        order
-    );
+    assert_eq!(order.parse::<OrderId>().expect("the one spelling").to_string(), order);
     for text in [
         digits.to_owned(),
         format!("pay_{digits}"),
@@ -134,16 +125,7 @@ fn a_sku_is_never_empty_long_or_fancy() {
 #[test]
 fn a_payment_method_is_never_a_card_number_or_a_path() {
     let long = format!("pm_{}", "a".repeat(61));
-    for text in [
-        "",
-        "pm_",
-        &long,
-        "4242424242424242",
-        "pm_Card",
-        "pm_a-b",
-        "pm_a/b",
-        "xpm_a",
-    ] {
+    for text in ["", "pm_", &long, "4242424242424242", "pm_Card", "pm_a-b", "pm_a/b", "xpm_a"] {
         assert!(text.parse::<PaymentMethod>().is_err(), "{text:?}");
     }
 }
