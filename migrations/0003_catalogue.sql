@@ -10,7 +10,7 @@ create table product (
     initial_stock bigint not null,
     stock bigint not null,
     constraint product_sku_key unique (sku),
-    constraint product_price check (price > 0),
+    constraint product_price check (price between 1 and 100000000000),
     constraint product_stock check (stock >= 0)
 ) with (fillfactor = 70);
 

@@ -1,11 +1,38 @@
 //! The Payonce server.
 
 pub mod config;
-pub mod embedded;
-pub mod pages;
 pub mod parts;
-pub mod provider;
 pub mod serve;
+
+pub mod app;
+pub mod routes;
+
+pub mod guard;
+pub mod operation;
+pub mod problem;
+
+pub mod accounts;
+pub mod catalog;
+pub mod orders;
+pub mod payments;
+
+pub mod made_by;
+pub mod mail;
+pub mod outbox;
+pub mod provider;
+pub mod webhooks;
+
+pub mod pages;
+
+pub mod clock;
+pub mod db;
+pub mod embedded;
+pub mod fault;
+pub mod health;
+pub mod jobs;
+pub mod money;
+pub mod openapi;
+pub mod page;
+pub mod secrets;
 pub mod stop;
 pub mod telemetry;
-pub mod webhooks;

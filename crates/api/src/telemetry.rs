@@ -10,6 +10,8 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt};
 
 use crate::config::{Log, LogFormat};
+use crate::operation::Answer;
+use crate::problem::Code;
 
 /// Something else that listens to the events of this process.
 pub type Listener = Box<dyn Layer<Registry> + Send + Sync>;
@@ -34,4 +36,19 @@ fn written(log: &Log) -> anyhow::Result<Listener> {
 fn filter(text: &str) -> anyhow::Result<EnvFilter> {
     EnvFilter::try_new(format!("sqlx::postgres::notice=warn,actix_server=warn,{text}"))
         .map_err(|_| anyhow!("RUST_LOG cannot be read: write it as `info` or `info,sqlx=debug`"))
+}
+
+/// Counts and logs what a guarded request was told.
+pub fn answered(operation: &'static str, answer: &Answer) {
+    let outcome = match answer {
+        Answer::Finished(_, source) => source.as_str(),
+        Answer::Problem(problem) => match problem.code {
+            Code::RequestInProgress => "in_progress",
+            Code::IdempotencyKeyReused => "reused",
+            Code::OutcomeUnknown => "unknown",
+            _ => "refused",
+        },
+    };
+    metrics::counter!("payonce_records_total", "outcome" => outcome).increment(1);
+    tracing::info!(target: "payonce::flow", step = "answer", operation, outcome, "answered");
 }

@@ -42,6 +42,7 @@ pub struct Ticket<T> {
 }
 
 /// A place in the queue for a running execution's result.
+#[derive(Clone)]
 pub struct Waiter<T>(watch::Receiver<Option<T>>);
 
 /// How waiting ended.
@@ -75,8 +76,7 @@ impl<T: Clone> Flights<T> {
             return Entry::Full;
         }
         let (landing, landed) = watch::channel(None);
-        let flight =
-            Running { fingerprint: claim.fingerprint, marks: claim.marks.clone(), landed };
+        let flight = Running { fingerprint: claim.fingerprint, marks: claim.marks.clone(), landed };
         running.insert(claim.identity.clone(), flight);
         self.count.send_replace(running.len());
         Entry::Lead(Ticket { identity: claim.identity.clone(), flights: self.clone(), landing })
@@ -107,11 +107,7 @@ impl<T: Clone> Flights<T> {
 
 impl<T> Clone for Flights<T> {
     fn clone(&self) -> Self {
-        Self {
-            running: Arc::clone(&self.running),
-            count: Arc::clone(&self.count),
-            most: self.most,
-        }
+        Self { running: Arc::clone(&self.running), count: Arc::clone(&self.count), most: self.most }
     }
 }
 

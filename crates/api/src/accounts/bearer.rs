@@ -1,0 +1,39 @@
+//! `Authorization: Bearer …`: the only way into the API. Cookies open nothing here.
+
+use actix_web::http::header::{self, HeaderMap};
+
+use super::session::Kind;
+use super::{Account, Role};
+use crate::app::App;
+use crate::problem::{Code, Problem};
+
+/// The account behind the bearer token of a request.
+///
+/// # Errors
+/// `unauthenticated` when there is none.
+pub async fn authenticate(app: &App, headers: &HeaderMap) -> Result<Account, Problem> {
+    let token = token(headers).ok_or_else(missing)?;
+    app.sessions.account(app, Kind::Bearer, &token).await?.ok_or_else(missing)
+}
+
+/// The token itself.
+pub fn token(headers: &HeaderMap) -> Option<String> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().to_owned())
+}
+
+/// Nobody we know.
+pub fn missing() -> Problem {
+    Problem::new(
+        Code::Unauthenticated,
+        "Send Authorization: Bearer with a token from POST /v1/sessions.",
+    )
+    .header(header::WWW_AUTHENTICATE, "Bearer realm=\"payonce\"")
+}
+
+/// Somebody we know, but not for this.
+pub fn forbidden() -> Problem {
+    let merchant = Role::Merchant.as_str();
+    Problem::new(Code::Forbidden, format!("Only an account with the role {merchant} may do this."))
+}

@@ -1,0 +1,178 @@
+//! The one value that all handlers and jobs share.
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::{FromRequest, HttpRequest, dev::Payload, web};
+use idempotency::memory::Memory;
+use idempotency::redis::Redis;
+use idempotency::sealed::Sealer;
+use idempotency::{Claim, Fingerprinter, Finished, Flights, Identity};
+use time::OffsetDateTime;
+use tokio::runtime::Handle;
+
+use crate::accounts::Sessions;
+use crate::catalog::Catalogue;
+use crate::clock::Clock;
+use crate::config::Timing;
+use crate::db::{self, Db};
+use crate::operation::Answer;
+use crate::problem::Problem;
+use crate::provider::client::ProviderClient;
+use crate::secrets::{Purpose, Secrets};
+
+/// Finished replies kept in memory, in bytes.
+const MEMORY_BYTES: u64 = 16 * 1024 * 1024;
+/// Keys that may run at once in one process; more are told that it is busy.
+const FLIGHTS_MAX: usize = 4096;
+
+/// What the application is made of. Cloning shares it.
+#[derive(Clone)]
+pub struct App(Arc<Shared>);
+
+/// The shared parts.
+pub struct Shared {
+    /// Leases, deadlines, lifetimes.
+    pub limits: Timing,
+    /// The database's time.
+    pub clock: Clock,
+    /// Connections.
+    pub db: Db,
+    /// Running executions.
+    pub flights: Flights<Answer>,
+    /// Finished replies in memory.
+    pub memory: Memory,
+    /// Finished replies in Redis, where there is one.
+    pub redis: Option<Redis>,
+    /// Fingerprints and marks.
+    pub fingerprinter: Fingerprinter,
+    /// Derived keys.
+    pub secrets: Secrets,
+    /// The payment provider.
+    pub provider: ProviderClient,
+    /// Names and prices.
+    pub catalogue: Catalogue,
+    /// Who a token belongs to.
+    pub sessions: Sessions,
+    /// Demo products, accounts and lab.
+    pub demo: bool,
+    runtime: Handle,
+}
+
+/// What [`App::new`] is made from.
+pub struct Ingredients {
+    /// Where the database is.
+    pub database_url: String,
+    /// How many connections at most.
+    pub db_connections: usize,
+    /// Where Redis is, if anywhere.
+    pub redis_url: Option<String>,
+    /// The server secret.
+    pub secret: [u8; 32],
+    /// The payment provider.
+    pub provider: ProviderClient,
+    /// Leases, deadlines, lifetimes.
+    pub limits: Timing,
+    /// Demo mode.
+    pub demo: bool,
+}
+
+impl App {
+    /// Puts the parts together. The database must be reachable and migrated.
+    ///
+    /// # Errors
+    /// When it is not, or a URL is malformed.
+    pub async fn new(ingredients: Ingredients) -> anyhow::Result<Self> {
+        let db = Db::new(&ingredients.database_url, ingredients.db_connections)?;
+        let mut conn = db.connection().await?;
+        let clock = Clock::new(database_time(&mut conn).await?);
+        let catalogue = Catalogue::load(&mut conn).await?;
+        conn.done();
+        let secrets = Secrets::new(ingredients.secret);
+        let sealer = Sealer::new(&secrets.key(Purpose::Cache));
+        let redis = ingredients.redis_url.map(|url| Redis::new(&url, sealer)).transpose()?;
+        Ok(Self(Arc::new(Shared {
+            limits: ingredients.limits,
+            clock,
+            db,
+            flights: Flights::new(FLIGHTS_MAX),
+            memory: Memory::new(MEMORY_BYTES),
+            redis,
+            fingerprinter: Fingerprinter::new(&secrets.key(Purpose::Fingerprint)),
+            secrets,
+            provider: ingredients.provider,
+            catalogue,
+            sessions: Sessions::default(),
+            demo: ingredients.demo,
+            runtime: Handle::current(),
+        })))
+    }
+
+    /// Runs a task that outlives the request that asked for it.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        use tracing::Instrument as _;
+        self.runtime.spawn(task.instrument(tracing::Span::current()));
+    }
+
+    /// Asks the database for the time again.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn set_clock(&self) -> sqlx::Result<()> {
+        let mut conn = self.db.connection().await?;
+        let time = database_time(&mut conn).await;
+        self.clock.set(conn.end(time)?);
+        Ok(())
+    }
+
+    /// A finished reply out of Redis that has not expired.
+    pub async fn cached(&self, identity: &Identity) -> Option<Finished> {
+        match self.redis.as_ref()?.get(identity).await {
+            Ok(found) => found.filter(|finished| finished.expires_at > self.clock.now()),
+            Err(_) => {
+                metrics::counter!("payonce_cache_errors_total").increment(1);
+                None
+            }
+        }
+    }
+
+    /// Keeps a finished reply in memory for the rest of its life.
+    pub fn remember(&self, claim: &Claim, finished: &Finished) {
+        self.memory.put(claim.identity.clone(), finished.clone(), self.life(finished));
+    }
+
+    /// Keeps a finished reply in Redis for the rest of its life. After the commit, off the hot path.
+    pub async fn cache(&self, claim: &Claim, finished: &Finished) {
+        let Some(redis) = &self.redis else { return };
+        if redis.put(&claim.identity, finished, self.life(finished)).await.is_err() {
+            metrics::counter!("payonce_cache_errors_total").increment(1);
+        }
+    }
+
+    fn life(&self, finished: &Finished) -> Duration {
+        Duration::try_from(finished.expires_at - self.clock.now()).unwrap_or_default()
+    }
+}
+
+async fn database_time(conn: &mut db::Conn) -> sqlx::Result<OffsetDateTime> {
+    sqlx::query_scalar("select clock_timestamp()").fetch_one(&mut **conn).await
+}
+
+impl Deref for App {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
+impl FromRequest for App {
+    type Error = Problem;
+    type Future = std::future::Ready<Result<Self, Problem>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let app = request.app_data::<web::Data<App>>().map(|app| App::clone(app));
+        std::future::ready(app.ok_or_else(|| Problem::internal(&"the application is not set up")))
+    }
+}

@@ -1,0 +1,114 @@
+//! Statements about products and their stock.
+
+use std::collections::HashMap;
+
+use domain::{Currency, Money, Offer, Sku};
+use sqlx::postgres::{PgConnection, PgRow};
+use sqlx::{FromRow, Row};
+use uuid::Uuid;
+
+use super::{Listed, Product};
+
+impl<'r> FromRow<'r, PgRow> for Product {
+    fn from_row(row: &'r PgRow) -> sqlx::Result<Self> {
+        Ok(Self {
+            sku: sku(row)?,
+            name: row.try_get("name")?,
+            description: row.try_get("description")?,
+            price: price(row)?,
+            stock: row.try_get("stock")?,
+        })
+    }
+}
+
+/// Every product's number, name and price.
+pub async fn listed(conn: &mut PgConnection) -> sqlx::Result<HashMap<Sku, Listed>> {
+    let rows =
+        sqlx::query("select id, sku, name, price, currency from product").fetch_all(conn).await?;
+    rows.iter()
+        .map(|row| {
+            let sku = sku(row)?;
+            let offer =
+                Offer { sku: sku.clone(), name: row.try_get("name")?, unit_price: price(row)? };
+            Ok((sku, Listed { id: row.try_get("id")?, offer }))
+        })
+        .collect()
+}
+
+/// Products after a SKU, in the order of the catalogue.
+pub async fn page(
+    conn: &mut PgConnection,
+    after: Option<i32>,
+    limit: i64,
+) -> sqlx::Result<Vec<(i32, Product)>> {
+    let rows = sqlx::query(
+        "select id, sku, name, description, price, currency, stock from product
+         where id > coalesce($1, 0) order by id limit $2",
+    )
+    .bind(after)
+    .bind(limit)
+    .fetch_all(conn)
+    .await?;
+    rows.iter().map(|row| Ok((row.try_get("id")?, Product::from_row(row)?))).collect()
+}
+
+/// One product.
+pub async fn get(conn: &mut PgConnection, sku: &str) -> sqlx::Result<Option<Product>> {
+    sqlx::query_as(
+        "select sku, name, description, price, currency, stock from product where sku = $1",
+    )
+    .bind(sku)
+    .fetch_optional(conn)
+    .await
+}
+
+/// What is in stock of these products, by number.
+pub async fn stock(conn: &mut PgConnection, ids: &[i32]) -> sqlx::Result<HashMap<i32, i64>> {
+    let rows: Vec<(i32, i64)> = sqlx::query_as("select id, stock from product where id = any($1)")
+        .bind(ids)
+        .fetch_all(conn)
+        .await?;
+    Ok(rows.into_iter().collect())
+}
+
+/// Puts the goods of an order back, once, and writes down that they came back. The rows are
+/// locked in id order, like everywhere. Returns how many products came back.
+pub async fn return_goods(conn: &mut PgConnection, order: Uuid, reason: &str) -> sqlx::Result<u64> {
+    let returned = sqlx::query(
+        "with locked as materialized (
+             select p.id from product p
+             where p.id in (select product_id from order_line where order_id = $1)
+             order by p.id for update
+         ),
+         returned as (
+             update product p set stock = p.stock + l.quantity
+             from order_line l join locked on locked.id = l.product_id
+             where l.order_id = $1 and p.id = l.product_id
+             returning p.id, l.quantity, p.stock
+         )
+         insert into stock_movement (id, product_id, delta, kind, reason, stock_after, order_id)
+         select gen_random_uuid(), id, quantity, 'returned', $2, stock, $1 from returned",
+    )
+    .bind(order)
+    .bind(reason)
+    .execute(conn)
+    .await?;
+    Ok(returned.rows_affected())
+}
+
+fn sku(row: &PgRow) -> sqlx::Result<Sku> {
+    let sku: String = row.try_get("sku")?;
+    sku.try_into().map_err(|error| sqlx::Error::Decode(Box::new(error)))
+}
+
+fn price(row: &PgRow) -> sqlx::Result<Money> {
+    money(row, "price")
+}
+
+/// An amount column together with the row's currency.
+pub fn money(row: &PgRow, amount: &str) -> sqlx::Result<Money> {
+    let currency: &str = row.try_get("currency")?;
+    let currency: Currency =
+        currency.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
+    Ok(Money::new(row.try_get(amount)?, currency))
+}

@@ -1,0 +1,314 @@
+//! Connections to Postgres that never lend out what they cannot vouch for.
+//!
+//! A pool that pings on every loan costs two round trips a request. This one does not ping; it
+//! gives back only connections whose last statement ended. A connection whose future was dropped
+//! half way, or that failed, is closed. Nobody ever runs inside a stranger's transaction.
+
+use std::ops::{Deref, DerefMut};
+use std::str::FromStr;
+use std::time::Duration;
+
+use deadpool::managed::{self, Metrics, Object, PoolConfig, RecycleResult, Timeouts};
+use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::{ConnectOptions, Connection, Executor};
+
+/// How long a request waits for a connection before it is told that we are busy.
+const WAIT: Duration = Duration::from_secs(5);
+/// A restart takes a second or two.
+const RETURN_TRIES: usize = 20;
+const RETURN_PAUSE: Duration = Duration::from_millis(250);
+
+/// The one pool of a process. Cloning shares it.
+#[derive(Clone)]
+pub struct Db {
+    pool: managed::Pool<Opener>,
+}
+
+/// Opens connections; every one has the same limits, so that a stopped process blocks nobody for long.
+pub struct Opener(PgConnectOptions);
+
+impl managed::Manager for Opener {
+    type Type = PgConnection;
+    type Error = sqlx::Error;
+
+    async fn create(&self) -> sqlx::Result<PgConnection> {
+        self.0.connect().await
+    }
+
+    /// No ping: what came back was vouched for.
+    async fn recycle(&self, _: &mut PgConnection, _: &Metrics) -> RecycleResult<sqlx::Error> {
+        Ok(())
+    }
+}
+
+impl Db {
+    /// A pool of at most `connections`. Opens none yet.
+    ///
+    /// # Errors
+    /// When the URL is malformed.
+    pub fn new(url: &str, connections: usize) -> anyhow::Result<Self> {
+        let options = PgConnectOptions::from_str(url)?
+            .application_name("payonce")
+            .statement_cache_capacity(256)
+            .options([
+                ("lock_timeout", "5s"),
+                ("statement_timeout", "15s"),
+                ("idle_in_transaction_session_timeout", "20s"),
+                ("tcp_keepalives_idle", "10"),
+                ("tcp_keepalives_interval", "5"),
+                ("tcp_keepalives_count", "3"),
+                ("client_connection_check_interval", "2s"),
+                ("timezone", "UTC"),
+            ]);
+        let pool = managed::Pool::builder(Opener(options))
+            .config(PoolConfig {
+                max_size: connections,
+                timeouts: Timeouts { wait: Some(WAIT), create: Some(WAIT), recycle: None },
+                ..PoolConfig::default()
+            })
+            .runtime(deadpool::Runtime::Tokio1)
+            .build()?;
+        Ok(Self { pool })
+    }
+
+    /// A connection for single statements.
+    ///
+    /// # Errors
+    /// [`sqlx::Error::PoolTimedOut`] when none is free in time, or why none could be opened.
+    pub async fn connection(&self) -> sqlx::Result<Conn> {
+        let object = self.pool.get().await.map_err(|error| match error {
+            managed::PoolError::Backend(error) => error,
+            managed::PoolError::Timeout(_) => sqlx::Error::PoolTimedOut,
+            _ => sqlx::Error::PoolClosed,
+        })?;
+        Ok(Conn { object: Some(object) })
+    }
+
+    /// A connection with an open transaction. Dropped, it is rolled back.
+    ///
+    /// # Errors
+    /// As [`Db::connection`], and those of `begin`.
+    pub async fn begin(&self) -> sqlx::Result<Tx> {
+        let mut conn = self.connection().await?;
+        if let Err(error) = conn.execute("begin").await {
+            if !is_disconnect(&error) {
+                return Err(error);
+            }
+            // Nothing was done on it yet: a connection that died in the pool is not a failure.
+            self.forget_idle();
+            conn = self.connection().await?;
+            conn.execute("begin").await?;
+        }
+        Ok(Tx { conn: Some(conn) })
+    }
+
+    /// Closes all idle connections: after the server went away they are all dead.
+    pub fn forget_idle(&self) {
+        self.pool.retain(|_, _| false);
+    }
+
+    /// Waits a few seconds for a server that went away. Whether it is back shows in the next use.
+    pub async fn returned(&self) {
+        for _ in 0..RETURN_TRIES {
+            self.forget_idle();
+            if let Ok(conn) = self.connection().await {
+                conn.done();
+                return;
+            }
+            tokio::time::sleep(RETURN_PAUSE).await;
+        }
+    }
+
+    /// (in use, open, most).
+    pub fn usage(&self) -> (usize, usize, usize) {
+        let status = self.pool.status();
+        (status.size.saturating_sub(status.available), status.size, status.max_size)
+    }
+
+    /// Closes everything.
+    pub fn close(&self) {
+        self.pool.close();
+    }
+}
+
+/// A connection on loan. It goes back to the pool only by [`Conn::done`].
+pub struct Conn {
+    object: Option<Object<Opener>>,
+}
+
+impl Conn {
+    /// Gives the connection back: its last statement ended, and no transaction is open.
+    pub fn done(mut self) {
+        drop(self.object.take());
+    }
+
+    /// Gives the connection back if the result shows that it is in order, which it also is
+    /// after an error that the server sent.
+    pub fn end<T>(self, result: sqlx::Result<T>) -> sqlx::Result<T> {
+        if matches!(&result, Ok(_) | Err(sqlx::Error::Database(_) | sqlx::Error::RowNotFound)) {
+            self.done();
+        }
+        result
+    }
+}
+
+impl Drop for Conn {
+    fn drop(&mut self) {
+        if let Some(object) = self.object.take() {
+            drop(Object::take(object));
+        }
+    }
+}
+
+impl Deref for Conn {
+    type Target = PgConnection;
+
+    fn deref(&self) -> &PgConnection {
+        self.object.as_ref().expect("present until done")
+    }
+}
+
+impl DerefMut for Conn {
+    fn deref_mut(&mut self) -> &mut PgConnection {
+        self.object.as_mut().expect("present until done")
+    }
+}
+
+/// An open transaction.
+pub struct Tx {
+    conn: Option<Conn>,
+}
+
+impl Tx {
+    /// Commits. After an error it is not known whether the commit happened.
+    ///
+    /// # Errors
+    /// Those of `commit`, deferred constraints among them.
+    pub async fn commit(mut self) -> sqlx::Result<()> {
+        let mut conn = self.conn.take().expect("present until the end");
+        let committed = conn.execute("commit").await.map(|_| ());
+        conn.end(committed)
+    }
+
+    /// Undoes everything and gives the connection back.
+    pub async fn rollback(mut self) {
+        if let Some(conn) = self.conn.take() {
+            undo(conn).await;
+        }
+    }
+}
+
+async fn undo(mut conn: Conn) {
+    if conn.execute("rollback").await.is_ok() {
+        conn.done();
+    }
+}
+
+impl Drop for Tx {
+    fn drop(&mut self) {
+        let Some(conn) = self.conn.take() else { return };
+        // Closing would undo it as well; rolling back spares the next one a new connection.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(undo(conn));
+        }
+    }
+}
+
+impl Deref for Tx {
+    type Target = PgConnection;
+
+    fn deref(&self) -> &PgConnection {
+        self.conn.as_ref().expect("present until the end")
+    }
+}
+
+impl DerefMut for Tx {
+    fn deref_mut(&mut self) -> &mut PgConnection {
+        self.conn.as_mut().expect("present until the end")
+    }
+}
+
+/// A connection of its own outside the pool, for start-up and commands.
+///
+/// # Errors
+/// Those of connecting.
+pub async fn connect(url: &str) -> sqlx::Result<PgConnection> {
+    PgConnection::connect(url).await
+}
+
+/// Runs a transaction again when Postgres undid it for another's sake: serialization failure
+/// (40001) or deadlock (40P01). Nothing but the transaction may be inside.
+///
+/// # Errors
+/// The operation's own, or the conflict if it comes back five times.
+pub async fn retrying<T, E, F>(mut transaction: impl FnMut() -> F) -> Result<T, E>
+where
+    F: Future<Output = Result<T, E>>,
+    E: AsDatabaseError,
+{
+    let mut tries = 1;
+    loop {
+        match transaction().await {
+            Err(error) if tries < TRIES_MAX && error.sqlx().is_some_and(is_conflict) => {
+                metrics::counter!("payonce_transaction_retries_total").increment(1);
+                tokio::time::sleep(Duration::from_millis(5 * tries + jitter_ms())).await;
+                tries += 1;
+            }
+            result => return result,
+        }
+    }
+}
+
+const TRIES_MAX: u64 = 5;
+
+/// Two that undid each other must not meet again at the same moment.
+fn jitter_ms() -> u64 {
+    rand::random_range(0..10)
+}
+
+/// An error that may hold one of the database.
+pub trait AsDatabaseError {
+    /// The database's error, if it is one.
+    fn sqlx(&self) -> Option<&sqlx::Error>;
+}
+
+impl AsDatabaseError for sqlx::Error {
+    fn sqlx(&self) -> Option<&sqlx::Error> {
+        Some(self)
+    }
+}
+
+/// The five characters by which Postgres names an error.
+pub fn sqlstate(error: &sqlx::Error) -> Option<String> {
+    error.as_database_error()?.code().map(std::borrow::Cow::into_owned)
+}
+
+/// Undone for another transaction's sake: run it again.
+pub fn is_conflict(error: &sqlx::Error) -> bool {
+    matches!(sqlstate(error).as_deref(), Some("40001" | "40P01"))
+}
+
+/// Out of time, locks or connections: passing, and nothing was done.
+pub fn is_busy(error: &sqlx::Error) -> bool {
+    matches!(error, sqlx::Error::PoolTimedOut)
+        || matches!(
+            sqlstate(error).as_deref(),
+            Some("55P03" | "57014" | "53300" | "53200" | "40001" | "40P01")
+        )
+}
+
+/// The connection broke or the server went away; whether the last statement took effect is not known.
+pub fn is_disconnect(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) => true,
+        _ => matches!(
+            sqlstate(error).as_deref(),
+            Some("57P01" | "57P02" | "57P03" | "08006" | "08003" | "08000" | "25P03")
+        ),
+    }
+}
+
+/// The named constraint that a statement violated.
+pub fn violated(error: &sqlx::Error) -> Option<&str> {
+    error.as_database_error()?.constraint()
+}

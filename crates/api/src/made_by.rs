@@ -1,0 +1,49 @@
+//! What a key made, after its record is gone: resources remember who made them, and under which key.
+
+use domain::{AccountId, OrderId, PaymentId, RefundId, StockMovementId, WebhookEndpointId};
+use idempotency::Identity;
+use sqlx::{PgConnection, Row};
+use uuid::Uuid;
+
+/// The path of the resource that this identity made, if any.
+///
+/// # Errors
+/// Those of the database.
+pub async fn resource(
+    connection: &mut PgConnection,
+    identity: &Identity,
+) -> sqlx::Result<Option<String>> {
+    let row = sqlx::query(
+        r#"select 'order' as kind, id, null as sku from "order" where made_by = $1 and key = $2
+           union all
+           select 'payment', id, null from payment where made_by = $1 and key = $2
+           union all
+           select 'refund', id, null from refund where made_by = $1 and key = $2
+           union all
+           select 'account', id, null from account where made_by = $1 and key = $2
+           union all
+           select 'stock_movement', m.id, p.sku from stock_movement m
+           join product p on p.id = m.product_id where m.made_by = $1 and m.key = $2
+           union all
+           select 'webhook_endpoint', id, null from webhook_endpoint
+           where made_by = $1 and key = $2
+           limit 1"#,
+    )
+    .bind(identity.scope.as_bytes())
+    .bind(identity.key.as_str())
+    .fetch_optional(connection)
+    .await?;
+    let Some(row) = row else { return Ok(None) };
+    let (kind, id): (&str, Uuid) = (row.try_get("kind")?, row.try_get("id")?);
+    Ok(Some(match kind {
+        "order" => format!("/v1/orders/{}", OrderId::from_uuid(id)),
+        "payment" => format!("/v1/payments/{}", PaymentId::from_uuid(id)),
+        "refund" => format!("/v1/refunds/{}", RefundId::from_uuid(id)),
+        "account" => format!("/v1/accounts/{}", AccountId::from_uuid(id)),
+        "webhook_endpoint" => format!("/v1/webhook-endpoints/{}", WebhookEndpointId::from_uuid(id)),
+        _ => {
+            let sku: &str = row.try_get("sku")?;
+            format!("/v1/products/{sku}/stock-movements/{}", StockMovementId::from_uuid(id))
+        }
+    }))
+}

@@ -1,0 +1,326 @@
+//! The OpenAPI document: written beside the handlers, completed here with what every guarded
+//! route has in common.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::openapi::extensions::ExtensionsBuilder;
+use utoipa::openapi::path::{Operation, PathItem};
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa::openapi::{OpenApi as Document, RefOr};
+use utoipa::{Modify, OpenApi, ToSchema};
+
+use crate::accounts::{create as accounts, current};
+use crate::catalog::read as products;
+use crate::routes::{self, RouteFacts};
+use crate::{orders, payments};
+
+/// The API of Payonce.
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Payonce",
+        description = "Orders and payments that are safe to retry. Every request that changes something carries an `Idempotency-Key`; the same key with the same request gets the same answer, byte for byte, for 24 hours.",
+    ),
+    servers((url = "/")),
+    security(("bearer" = [])),
+    paths(
+        accounts::create_account, current::get_account, current::create_session, current::delete_session,
+        products::list_products, products::get_product,
+        orders::create::create_order, orders::read::list_orders, orders::read::get_order, orders::cancel::cancel_order,
+        payments::create::create_payment, payments::read::get_payment,
+        routes::policy,
+    ),
+    components(schemas(ProblemBody)),
+    modifiers(&Bearer, &Common),
+)]
+struct Api;
+
+/// A problem document (RFC 9457) with what a client needs to decide about a retry.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Problem)]
+#[allow(dead_code, reason = "only its shape is used")]
+struct ProblemBody {
+    /// Where the kind of problem is described.
+    #[schema(example = "/problems/idempotency_key_reused")]
+    r#type: String,
+    /// The same for every problem of this code.
+    title: String,
+    /// The HTTP status.
+    #[schema(example = 422, minimum = 400, maximum = 599)]
+    status: u16,
+    /// What happened this time.
+    detail: String,
+    /// The path that was asked.
+    instance: Option<String>,
+    /// A stable name.
+    #[schema(example = "idempotency_key_reused")]
+    code: String,
+    /// May the same request be sent again?
+    retryable: bool,
+    /// Can a new key not cause a second effect?
+    safe_new_key: bool,
+    /// With `validation_failed`: what is wrong where.
+    errors: Option<Vec<FieldError>>,
+    /// With `idempotency_key_reused`: JSON pointers of members that differ.
+    pointers: Option<Vec<String>>,
+    /// With `idempotency_key_reused`: of path, query, method, content_type, body.
+    differs: Option<Vec<String>>,
+    /// The resource that this is about.
+    resource: Option<String>,
+    /// With refused payments.
+    payment_id: Option<String>,
+}
+
+/// One broken rule.
+#[derive(Serialize, ToSchema)]
+#[allow(dead_code, reason = "only its shape is used")]
+struct FieldError {
+    /// Where in the request.
+    #[schema(example = "/lines/0/quantity")]
+    pointer: String,
+    /// What is wrong.
+    message: String,
+}
+
+/// The rules of keys.
+#[derive(Serialize, ToSchema)]
+#[allow(dead_code, reason = "only its shape is used")]
+pub struct Policy {
+    /// What a key may look like.
+    key: KeyRules,
+    /// How long a finished key replays.
+    retention_seconds: u64,
+    /// How long a duplicate waits for a running request, in seconds.
+    wait: WaitRules,
+    /// All routes.
+    routes: Vec<RouteRules>,
+}
+
+/// What a key may look like.
+#[derive(Serialize, ToSchema)]
+#[allow(dead_code, reason = "only its shape is used")]
+struct KeyRules {
+    /// In bytes.
+    min: u16,
+    /// In bytes.
+    max: u16,
+    /// In words.
+    charset: String,
+}
+
+/// How long a duplicate waits.
+#[derive(Serialize, ToSchema)]
+#[allow(dead_code, reason = "only its shape is used")]
+struct WaitRules {
+    /// Without `Prefer: wait`.
+    default: u64,
+    /// At most.
+    max: u64,
+}
+
+/// One route.
+#[derive(Serialize, ToSchema)]
+#[allow(dead_code, reason = "only its shape is used")]
+struct RouteRules {
+    /// `POST`, …
+    method: String,
+    /// With placeholders.
+    path: String,
+    /// Whether it takes a key.
+    guarded: bool,
+    /// Why it changes something without one.
+    exempt: Option<String>,
+}
+
+/// The whole document.
+pub fn document() -> Document {
+    Api::openapi()
+}
+
+/// The document as it is served and committed.
+///
+/// # Errors
+/// When it cannot be written as JSON.
+pub fn json() -> anyhow::Result<String> {
+    Ok(format!("{}\n", document().to_pretty_json()?))
+}
+
+/// `POST /v1/orders`, … for everything in the document.
+pub fn operations() -> Vec<String> {
+    let document = document();
+    let named = |path: &str, item: &PathItem| {
+        each(item).map(|(method, _)| format!("{method} {path}")).collect::<Vec<_>>()
+    };
+    document.paths.paths.iter().flat_map(|(path, item)| named(path, item)).collect()
+}
+
+fn each(item: &PathItem) -> impl Iterator<Item = (&'static str, &Operation)> {
+    [
+        ("GET", &item.get),
+        ("PUT", &item.put),
+        ("POST", &item.post),
+        ("DELETE", &item.delete),
+        ("PATCH", &item.patch),
+    ]
+    .into_iter()
+    .filter_map(|(method, operation)| Some((method, operation.as_ref()?)))
+}
+
+struct Bearer;
+
+impl Modify for Bearer {
+    fn modify(&self, document: &mut Document) {
+        let components = document.components.get_or_insert_default();
+        components
+            .add_security_scheme("bearer", SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)));
+    }
+}
+
+/// Keys, replay headers and problems: the same on every route of a kind, so written once.
+struct Common;
+
+impl Modify for Common {
+    fn modify(&self, document: &mut Document) {
+        for route in routes::api().facts() {
+            let Some(item) = document.paths.paths.get_mut(route.path) else { continue };
+            let operation = match route.method.as_str() {
+                "GET" => &mut item.get,
+                "POST" => &mut item.post,
+                "DELETE" => &mut item.delete,
+                _ => continue,
+            };
+            if let Some(operation) = operation {
+                complete(operation, route);
+            }
+        }
+    }
+}
+
+fn complete(operation: &mut Operation, route: &RouteFacts) {
+    if let Some(why) = route.exempt {
+        extend(operation, json!({ "exempt": why }));
+    }
+    if route.guarded {
+        extend(operation, json!({ "key": "required" }));
+        parameter(operation, key_parameter());
+        parameter(operation, prefer_parameter());
+        replay_headers(operation);
+    }
+    for status in statuses(operation, route) {
+        let problem = response(json!({
+            "description": describe(status),
+            "headers": retry_headers(status),
+            "content": { "application/problem+json": {
+                "schema": { "$ref": "#/components/schemas/Problem" } } },
+        }));
+        operation.responses.responses.entry(status.to_string()).or_insert(problem);
+    }
+}
+
+fn extend(operation: &mut Operation, value: Value) {
+    let extensions = ExtensionsBuilder::new().add("x-idempotency", value).build();
+    operation.extensions.get_or_insert_default().merge(extensions);
+}
+
+fn parameter(operation: &mut Operation, parameter: Value) {
+    let parameter = serde_json::from_value(parameter).expect("a parameter written here is one");
+    operation.parameters.get_or_insert_default().push(RefOr::T(parameter));
+}
+
+fn response(response: Value) -> RefOr<utoipa::openapi::Response> {
+    RefOr::T(serde_json::from_value(response).expect("a response written here is one"))
+}
+
+fn key_parameter() -> Value {
+    json!({
+        "name": "Idempotency-Key", "in": "header", "required": true,
+        "description": "Names this purchase, not this attempt: a fresh UUID for a new request, the same one for every repeat. \"abc\" in quotes is the same key as abc.",
+        "schema": { "type": "string", "minLength": 1, "maxLength": 255,
+                    "pattern": "^[!#-+\\--:<-\\[\\]-~]{1,255}$" },
+        "example": "8e03978e-40d5-43dd-bc93-6894a57f9324",
+    })
+}
+
+fn prefer_parameter() -> Value {
+    json!({
+        "name": "Prefer", "in": "header", "required": false,
+        "description": "wait=N: how many seconds a duplicate waits for the running request (RFC 7240), 0 to 30; 10 if not said.",
+        "schema": { "type": "string" }, "example": "wait=10",
+    })
+}
+
+fn replay_headers(operation: &mut Operation) {
+    let headers = json!({
+        "Idempotency-Replayed": { "description": "true on every answer that was given before",
+                                  "schema": { "type": "string", "enum": ["true"] } },
+        "Idempotency-Key-Expires": { "description": "Until when the answer can be had again",
+                                     "schema": { "type": "string", "format": "date-time" } },
+        "Content-Digest": { "description": "SHA-256 of the body (RFC 9530), the same on every replay",
+                            "schema": { "type": "string" } },
+    });
+    for response in operation.responses.responses.values_mut() {
+        let RefOr::T(response) = response else { continue };
+        let Value::Object(headers) = headers.clone() else { continue };
+        for (name, header) in headers {
+            let header = serde_json::from_value(header).expect("a header written here is one");
+            response.headers.insert(name, header);
+        }
+    }
+}
+
+fn retry_headers(status: u16) -> Value {
+    match status {
+        409 | 429 | 503 => json!({ "Retry-After": {
+            "description": "Seconds after which to send the same request again, where that helps",
+            "schema": { "type": "integer", "format": "int32", "minimum": 0 } } }),
+        _ => json!({}),
+    }
+}
+
+/// The statuses of problems that a route can answer with.
+fn statuses(operation: &Operation, route: &RouteFacts) -> Vec<u16> {
+    let open = operation.security.as_ref().is_some_and(Vec::is_empty);
+    let mut statuses = vec![429, 500, 503];
+    if !open || route.exempt.is_some() {
+        statuses.push(401);
+    }
+    if route.path.contains('{') {
+        statuses.push(404);
+    }
+    if route.guarded {
+        statuses.extend([400, 409, 413, 415, 422]);
+    } else if operation.request_body.is_some() {
+        statuses.extend([400, 413, 415, 422]);
+    } else if operation.parameters.iter().flatten().any(is_query) {
+        statuses.push(422);
+    }
+    if route.role.is_some() {
+        statuses.push(403);
+    }
+    if route.path.ends_with("/payments") {
+        statuses.push(402);
+    }
+    statuses
+}
+
+fn is_query(parameter: &RefOr<utoipa::openapi::path::Parameter>) -> bool {
+    matches!(parameter, RefOr::T(parameter)
+        if parameter.parameter_in == utoipa::openapi::path::ParameterIn::Query)
+}
+
+fn describe(status: u16) -> &'static str {
+    match status {
+        400 => "No key, a malformed key, or a body that is not unambiguous JSON",
+        401 => "No token, or one that is no good",
+        402 => "The card was refused; nothing was charged",
+        403 => "The account has not the role for this",
+        404 => "Not there, or not yours",
+        409 => "The state does not allow it, or the outcome of this key is not known yet",
+        413 => "More than 65536 bytes",
+        415 => "Not application/json",
+        422 => "A broken rule, or a key that belongs to another request",
+        429 => "Too many requests",
+        500 => "The server failed; send the same request with the same key again",
+        _ => "Busy, or the provider cannot be reached; nothing was done",
+    }
+}

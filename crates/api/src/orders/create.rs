@@ -1,0 +1,304 @@
+//! Create an order: one key, at most one order, the goods set aside with it.
+//!
+//! The basket is priced in process and written in one statement (`place.rs`). Whatever that
+//! statement refuses is looked at again in peace (`explain`): another price, or too little stock.
+
+use std::collections::HashMap;
+
+use actix_web::HttpResponse;
+use domain::{Basket, CartId, Money, OrderId, OrderStatus, PricedLine, PricedOrder, Sku};
+use idempotency::postgres::{self, Ending};
+use idempotency::reply::ReplyHeader;
+use idempotency::{Claim, Finished, Outcome, Reply};
+use serde::{Deserialize, Serialize};
+use sqlx::PgConnection;
+use utoipa::ToSchema;
+
+use super::place::{Placing, place};
+use super::{Order, OrderBody, OrderLine, sql};
+use crate::accounts::{Account, create as accounts};
+use crate::app::App;
+use crate::catalog::{self, Listed};
+use crate::db;
+use crate::guard::Guarded;
+use crate::money::MoneyBody;
+use crate::operation::{Operation, Stop};
+use crate::problem::{Code, Problem};
+
+/// A wish to buy.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreateOrder {
+    /// 1 to 100; lines of one product are added up.
+    #[schema(min_items = 1, max_items = 100)]
+    pub lines: Vec<CreateOrderLine>,
+    /// If the total is another, nothing is ordered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected_total: Option<MoneyBody>,
+    /// Where the receipt goes; the account's e-mail if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 254, example = "ada@example.com")]
+    pub email: Option<String>,
+    /// At most 500 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 500, example = "Leave it at the door.")]
+    pub note: Option<String>,
+}
+
+/// One product of it.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreateOrderLine {
+    /// Which product.
+    #[schema(example = "counter-bell", min_length = 1, max_length = 64)]
+    pub sku: String,
+    /// How many.
+    #[schema(example = 1, minimum = 1, maximum = 99)]
+    pub quantity: i64,
+}
+
+/// Places an order
+#[utoipa::path(
+    post, path = "/v1/orders", tag = "Orders", request_body = CreateOrder,
+    responses((status = 201, description = "The order; its goods are set aside", body = OrderBody)),
+)]
+pub async fn create_order(request: Guarded) -> Result<HttpResponse, Problem> {
+    let operation = Create { account: request.account()?, cart: None, body: request.body() };
+    request.perform(operation).await
+}
+
+/// The operation.
+pub struct Create {
+    /// Who orders.
+    pub account: Account,
+    /// The cart that the order consumes, on the pages.
+    pub cart: Option<CartId>,
+    /// What was sent, or why it cannot be used.
+    pub body: Result<CreateOrder, Problem>,
+}
+
+impl Operation for Create {
+    const NAME: &'static str = "POST /v1/orders";
+    const LOOKS_FIRST: bool = false;
+
+    async fn execute(&self, app: &App, claim: &Claim) -> Result<Finished, Stop> {
+        let wish = match self.wish() {
+            Ok(wish) => wish,
+            Err(problem) => return known_or(app, claim, problem).await,
+        };
+        let priced = match self.price(app, &wish).await? {
+            Ok(priced) => priced,
+            Err(Refusal::Invalid(problem)) => return known_or(app, claim, problem).await,
+            Err(Refusal::Price(problem)) => return Err(Stop::Refused(problem)),
+        };
+        self.write(app, claim, &wish, priced).await
+    }
+}
+
+/// A request that passed validation.
+struct Wish {
+    basket: Basket,
+    expected: Option<Money>,
+    email: Option<String>,
+    note: Option<String>,
+}
+
+/// A priced basket and the number of each product's row.
+struct Priced {
+    lines: Vec<(i32, PricedLine)>,
+    total: Money,
+}
+
+enum Refusal {
+    /// Said before the operation began.
+    Invalid(Problem),
+    /// A final answer.
+    Price(Problem),
+}
+
+impl Create {
+    fn wish(&self) -> Result<Wish, Problem> {
+        let body = self.body.clone()?;
+        let mut lines = Vec::with_capacity(body.lines.len());
+        for (index, line) in body.lines.into_iter().enumerate() {
+            let sku = Sku::try_from(line.sku).map_err(|error| {
+                Problem::invalid(format!("/lines/{index}/sku"), error.to_string())
+            })?;
+            lines.push((sku, line.quantity));
+        }
+        let basket = Basket::from_lines(lines)
+            .map_err(|error| Problem::invalid(error.pointer(), error.to_string()))?;
+        let email = match &body.email {
+            Some(email) => Some(
+                accounts::email(email).map_err(|message| Problem::invalid("/email", message))?,
+            ),
+            None => self.account.email.clone(),
+        };
+        if body.note.as_ref().is_some_and(|note| note.chars().count() > 500) {
+            return Err(Problem::invalid("/note", "A note has at most 500 characters."));
+        }
+        Ok(Wish { basket, expected: body.expected_total.map(Money::from), email, note: body.note })
+    }
+
+    /// Prices with the copy in process; refuses only by what the database says now.
+    async fn price(&self, app: &App, wish: &Wish) -> Result<Result<Priced, Refusal>, Stop> {
+        if let Ok(priced) = priced(wish, &app.catalogue.listed()) {
+            return Ok(Ok(priced));
+        }
+        let mut conn = app.db.connection().await?;
+        let reloaded = app.catalogue.reload(&mut conn).await;
+        conn.end(reloaded)?;
+        Ok(priced(wish, &app.catalogue.listed()))
+    }
+
+    async fn write(
+        &self,
+        app: &App,
+        claim: &Claim,
+        wish: &Wish,
+        priced: Priced,
+    ) -> Result<Finished, Stop> {
+        let order = self.order(app, wish, priced.total);
+        let reply = reply(&order, &priced.lines)?;
+        let placing = Placing {
+            order: &order,
+            lines: &priced.lines,
+            cart: self.cart.map(CartId::uuid),
+            movements: priced.lines.iter().map(|_| app.clock.new_id()).collect(),
+            retention_ms: app.limits.retention.as_secs_f64() * 1000.0,
+        };
+        let placed = db::retrying(|| async {
+            let mut conn = app.db.connection().await?;
+            let placed = place(&mut conn, claim, &placing, &reply).await;
+            conn.end(placed)
+        })
+        .await;
+        match placed {
+            Ok(Some(expires_at)) => {
+                tracing::info!(target: "payonce::flow", step = "order", order = %order.id,
+                    "order and reply committed");
+                let path = order.path();
+                let ending = Ending {
+                    outcome: Outcome::Completed,
+                    reply: &reply,
+                    resource: Some(&path),
+                    retention: app.limits.retention,
+                };
+                Ok(postgres::finished(claim, &ending, expires_at))
+            }
+            Ok(None) => Err(Stop::Taken),
+            Err(error) => match db::violated(&error) {
+                Some(postgres::INCOMPLETE) => Err(explain(app, wish, &priced).await?),
+                Some("order_cart_id_key") => Err(self.cart_was_ordered(app).await?),
+                _ => Err(error.into()),
+            },
+        }
+    }
+
+    fn order(&self, app: &App, wish: &Wish, total: Money) -> Order {
+        let now = app.clock.now();
+        Order {
+            id: OrderId::from_uuid(app.clock.new_id()),
+            account_id: self.account.id,
+            status: OrderStatus::Pending,
+            total,
+            email: wish.email.clone(),
+            note: wish.note.clone(),
+            created_at: now,
+            reserved_until: now + app.limits.reservation,
+            live_payment: None,
+        }
+    }
+
+    /// A cart is consumed once: whoever comes second is shown the first order.
+    async fn cart_was_ordered(&self, app: &App) -> Result<Stop, Stop> {
+        let Some(cart) = self.cart else { return Ok(Stop::Taken) };
+        let mut conn = app.db.connection().await?;
+        let order = sql::by_cart(&mut conn, cart.uuid()).await;
+        let Some(order) = conn.end(order)? else { return Ok(Stop::Taken) };
+        Ok(Stop::Passing(
+            Problem::new(Code::InvalidTransition, "This cart was ordered before.")
+                .member("state", "ordered")
+                .resource(&order.path()),
+        ))
+    }
+}
+
+/// Invalid requests are told so only where the key is not known: a reused key comes first.
+async fn known_or(app: &App, claim: &Claim, problem: Problem) -> Result<Finished, Stop> {
+    let mut conn = app.db.connection().await?;
+    let known = postgres::find(&mut conn, &claim.identity).await;
+    match conn.end(known)? {
+        Some(_) => Err(Stop::Taken),
+        None => Err(Stop::Passing(problem)),
+    }
+}
+
+fn priced(wish: &Wish, listed: &HashMap<Sku, Listed>) -> Result<Priced, Refusal> {
+    let offer = |sku: &Sku| listed.get(sku).map(|product| product.offer.clone());
+    let PricedOrder { lines, total } = wish
+        .basket
+        .price(offer)
+        .map_err(|error| Refusal::Invalid(Problem::invalid(error.pointer(), error.to_string())))?;
+    domain::check_expected(total, wish.expected)
+        .map_err(|changed| Refusal::Price(price_changed(changed.total)))?;
+    let lines = lines.into_iter().filter_map(|line| Some((listed.get(&line.sku)?.id, line)));
+    Ok(Priced { lines: lines.collect(), total })
+}
+
+fn price_changed(total: Money) -> Problem {
+    Problem::new(Code::PriceChanged, format!("The total is {total} now. Nothing was ordered."))
+        .member("total", serde_json::json!(MoneyBody::from(total)))
+}
+
+fn reply(order: &Order, lines: &[(i32, PricedLine)]) -> Result<Reply, Stop> {
+    let lines = lines.iter().map(|(_, line)| OrderLine {
+        sku: line.sku.clone(),
+        name: line.name.clone(),
+        quantity: line.quantity.get().cast_signed(),
+        unit_price: line.unit_price,
+        line_total: line.line_total,
+    });
+    let body = serde_json::to_vec(&OrderBody::new(order.clone(), lines.collect()))
+        .map_err(|error| Stop::Passing(Problem::internal(&error)))?;
+    Ok(Reply::new(201, "application/json", body).with(ReplyHeader::Location, order.path()))
+}
+
+/// Why the goods could not be taken. By now it may have changed again: then the order is tried again.
+async fn explain(app: &App, wish: &Wish, priced: &Priced) -> Result<Stop, Stop> {
+    let mut conn = app.db.connection().await?;
+    let explained = explain_on(&mut conn, app, wish, priced).await;
+    Ok(conn.end(explained)?)
+}
+
+async fn explain_on(
+    conn: &mut PgConnection,
+    app: &App,
+    wish: &Wish,
+    tried: &Priced,
+) -> sqlx::Result<Stop> {
+    app.catalogue.reload(conn).await?;
+    let ids: Vec<i32> = tried.lines.iter().map(|(id, _)| *id).collect();
+    let stock = catalog::sql::stock(conn, &ids).await?;
+    if let Err(Refusal::Price(problem)) = priced(wish, &app.catalogue.listed()) {
+        return Ok(Stop::Refused(problem));
+    }
+    let short = tried.lines.iter().find_map(|(id, line)| {
+        let available = stock.get(id).copied().unwrap_or_default();
+        (available < i64::from(line.quantity.get())).then_some((line, available))
+    });
+    Ok(match short {
+        Some((line, available)) => Stop::Refused(out_of_stock(line, available)),
+        None => Stop::Taken,
+    })
+}
+
+fn out_of_stock(line: &PricedLine, available: i64) -> Problem {
+    let detail = match available {
+        0 => format!("{} is sold out. Nothing was ordered.", line.name),
+        left => format!("Only {left} of {} left. Nothing was ordered.", line.name),
+    };
+    Problem::new(Code::OutOfStock, detail)
+        .member("sku", line.sku.as_str())
+        .member("available", available)
+}

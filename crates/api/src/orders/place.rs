@@ -1,0 +1,154 @@
+//! The one statement that places an order: goods, order, lines and the finished record, or nothing.
+//!
+//! One round trip instead of seven: begin, lock, update, three inserts, commit. It reads from top
+//! to bottom:
+//!
+//! | part | what it does |
+//! |---|---|
+//! | `known` | does the key have a record already? then nothing below happens |
+//! | `locked` | locks the products in id order, so that two baskets cannot deadlock |
+//! | `taken` | takes the goods where price and stock still are what was counted on |
+//! | `placed`, `lined`, `moved` | the order, its lines, the movements of stock |
+//! | main query | the finished record, with status 0 if a line could not be taken |
+//!
+//! Status 0 violates the check `idempotency_record_effects_complete`, which undoes everything. A
+//! concurrent duplicate waits for the first on the products' locks, then violates the record's
+//! primary key, which undoes everything too. The rules stay in `domain`: it merged and priced the
+//! basket that is written down here. Do not split the statement, and do not add `on conflict`:
+//! either would let half of it stand.
+
+use domain::PricedLine;
+use idempotency::{Claim, Reply};
+use sqlx::PgConnection;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use super::Order;
+use super::create::Create;
+use crate::operation::Operation as _;
+
+/// An order that is ready to be written.
+pub struct Placing<'a> {
+    /// The order as it will be.
+    pub order: &'a Order,
+    /// Its lines, with the number of each product's row.
+    pub lines: &'a [(i32, PricedLine)],
+    /// The cart it consumes.
+    pub cart: Option<Uuid>,
+    /// An id for the movement of each line.
+    pub movements: Vec<Uuid>,
+    /// How long the reply is kept, in milliseconds.
+    pub retention_ms: f64,
+}
+
+/// Places an order under its key. Returns when the reply expires; `None` if the key has a record.
+///
+/// # Errors
+/// `idempotency_record_pkey` when a duplicate was faster, `order_made_by_key` when its record was
+/// swept, `idempotency_record_effects_complete` when price or stock do not allow it,
+/// `order_cart_id_key` when the cart was ordered under another key.
+pub async fn place(
+    conn: &mut PgConnection,
+    claim: &Claim,
+    placing: &Placing<'_>,
+    reply: &Reply,
+) -> sqlx::Result<Option<OffsetDateTime>> {
+    let lines = Columns::of(placing.lines);
+    let order = placing.order;
+    sqlx::query_scalar(
+        r#"with known as materialized (
+            select 1 from idempotency_record where scope = $1 and key = $2
+        ),
+        wanted as (
+            select * from unnest($19::int[], $20::text[], $21::text[], $22::int[], $23::bigint[], $24::uuid[])
+                with ordinality as w (product_id, sku, name, quantity, unit_price, movement_id, position)
+        ),
+        locked as materialized (
+            select p.id from product p
+            where p.id = any ($19) and not exists (select from known)
+            order by p.id for update
+        ),
+        taken as (
+            update product p set stock = p.stock - w.quantity
+            from wanted w join locked on locked.id = w.product_id
+            where p.id = w.product_id and p.price = w.unit_price and p.stock >= w.quantity
+            returning p.id as product_id, p.stock as stock_after
+        ),
+        placed as (
+            insert into "order" (id, account_id, made_by, key, cart_id, status, total, currency,
+                                 email, note, created_at, reserved_until)
+            select $10, $11, $1, $2, $12, 'pending', $13, $14, $15, $16, $17, $18
+            where not exists (select from known)
+        ),
+        lined as (
+            insert into order_line (order_id, position, product_id, sku, name, quantity, unit_price,
+                                    line_total)
+            select $10, w.position, w.product_id, w.sku, w.name, w.quantity, w.unit_price,
+                   w.quantity * w.unit_price
+            from wanted w where not exists (select from known)
+        ),
+        moved as (
+            insert into stock_movement (id, product_id, delta, kind, stock_after, order_id)
+            select w.movement_id, w.product_id, -w.quantity, 'sold', taken.stock_after, $10
+            from wanted w join taken using (product_id)
+        )
+        insert into idempotency_record
+            (scope, key, fingerprint, marks, operation, state, resource, finished_at, expires_at,
+             status, headers, body)
+        select $1, $2, $3, $4, $5, 'completed', $6, t, t + $7 * interval '1 millisecond',
+               case when (select count(*) from taken) = cardinality($19) then 201 else 0 end, $8, $9
+        from clock_timestamp() t
+        where not exists (select from known)
+        returning expires_at"#,
+    )
+    .bind(claim.identity.scope.as_bytes())
+    .bind(claim.identity.key.as_str())
+    .bind(&claim.fingerprint.0[..])
+    .bind(claim.marks.encode())
+    .bind(Create::NAME)
+    .bind(order.path())
+    .bind(placing.retention_ms)
+    .bind(reply.encode_headers())
+    .bind(&reply.body()[..])
+    .bind(order.id.uuid())
+    .bind(order.account_id.uuid())
+    .bind(placing.cart)
+    .bind(order.total.amount)
+    .bind(order.total.currency.code())
+    .bind(order.email.as_deref())
+    .bind(order.note.as_deref())
+    .bind(order.created_at)
+    .bind(order.reserved_until)
+    .bind(lines.ids)
+    .bind(lines.skus)
+    .bind(lines.names)
+    .bind(lines.quantities)
+    .bind(lines.unit_prices)
+    .bind(&placing.movements)
+    .fetch_optional(conn)
+    .await
+}
+
+/// Lines as Postgres takes them: an array for each column.
+#[derive(Default)]
+struct Columns {
+    ids: Vec<i32>,
+    skus: Vec<String>,
+    names: Vec<String>,
+    quantities: Vec<i32>,
+    unit_prices: Vec<i64>,
+}
+
+impl Columns {
+    fn of(lines: &[(i32, PricedLine)]) -> Self {
+        let mut columns = Self::default();
+        for (id, line) in lines {
+            columns.ids.push(*id);
+            columns.skus.push(line.sku.as_str().to_owned());
+            columns.names.push(line.name.clone());
+            columns.quantities.push(line.quantity.get().cast_signed());
+            columns.unit_prices.push(line.unit_price.amount);
+        }
+        columns
+    }
+}

@@ -1,0 +1,256 @@
+//! Create a payment: one key, at most one charge, one reply for ever.
+//!
+//! | after a crash …                    | the record says | the next attempt …                             |
+//! |------------------------------------|-----------------|------------------------------------------------|
+//! | before the intent commits          | nothing         | starts over; nothing happened                  |
+//! | before, during or after the charge | processing      | asks the provider by the provider key first    |
+//! | after settle commits               | finished        | gets the stored reply, byte for byte           |
+//!
+//! Three phases, and they must stay three: the intent commits before anything is sent, so that
+//! whoever comes after a crash knows under which provider key to ask; nothing is sent inside a
+//! transaction, so that no lock waits for somebody else's server; the outcome and the reply commit
+//! together, so that no money is known without an answer, and no answer without its money.
+
+use actix_web::HttpResponse;
+use domain::{Money, OrderId, PaymentId, PaymentMethod, PaymentStatus};
+use idempotency::postgres::{self, Attempt};
+use idempotency::{Claim, Finished};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::converse::{self, Talk};
+use super::{Payment, PaymentBody, settle, sql};
+use crate::accounts::Account;
+use crate::app::App;
+use crate::db;
+use crate::fault;
+use crate::guard::Guarded;
+use crate::money::MoneyBody;
+use crate::operation::{Operation, Stop, outcome_unknown};
+use crate::orders::{self, Order};
+use crate::problem::Problem;
+use crate::provider::provider_key;
+
+/// A wish to pay.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreatePayment {
+    /// The provider's token for the card.
+    #[schema(example = "pm_card_ok", pattern = "^pm_[a-z0-9_]{1,60}$")]
+    pub payment_method: String,
+    /// The order's total; anything else is refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub amount: Option<MoneyBody>,
+}
+
+/// Pays an order
+#[utoipa::path(
+    post, path = "/v1/orders/{id}/payments", tag = "Payments", request_body = CreatePayment,
+    params(("id" = String, Path, example = "ord_0192f0c1a2b37c4d8e9f0a1b2c3d4e5f")),
+    responses((status = 201, description = "The payment", body = PaymentBody)),
+)]
+pub async fn create_payment(request: Guarded) -> Result<HttpResponse, Problem> {
+    let operation =
+        Create { account: request.account()?, order: request.id("id"), body: request.body() };
+    request.perform(operation).await
+}
+
+/// The operation.
+pub struct Create {
+    /// Who pays.
+    pub account: Account,
+    /// Which order, or that the id is none.
+    pub order: Result<OrderId, Problem>,
+    /// What was sent, or why it cannot be used.
+    pub body: Result<CreatePayment, Problem>,
+}
+
+impl Operation for Create {
+    const NAME: &'static str = "POST /v1/orders/{id}/payments";
+
+    async fn execute(&self, app: &App, claim: &Claim) -> Result<Finished, Stop> {
+        fault::point("before_claim").await?;
+        let order = self.order(app).await?;
+        let method = self.method(&order)?;
+        let payment = Payment {
+            id: PaymentId::from_uuid(app.clock.new_id()),
+            order_id: order.id,
+            account_id: self.account.id,
+            provider_key: provider_key(
+                claim.identity.scope.as_bytes(),
+                claim.identity.key.as_str(),
+                Self::NAME,
+            ),
+            status: PaymentStatus::Processing,
+            amount: order.total,
+            refunded: Money::zero(order.total.currency),
+            payment_method: method.as_str().to_owned(),
+            charge_id: None,
+            decline_code: None,
+            misdirected: false,
+            created_at: app.clock.now(),
+        };
+        let attempt = db::retrying(|| intend(app, claim, &payment)).await?;
+        fault::point("intent_committed").await?;
+        tracing::info!(target: "payonce::flow", step = "intent", payment = %payment.id,
+            fence = attempt.fence, "claimed the key and the order");
+        go_on(app, attempt, payment, None).await
+    }
+
+    async fn resume(&self, app: &App, attempt: Attempt) -> Result<Finished, Stop> {
+        resume(app, attempt, 2).await
+    }
+}
+
+impl Create {
+    /// The order, if it is the payer's own.
+    async fn order(&self, app: &App) -> Result<Order, Stop> {
+        let id = self.order.clone().map_err(Stop::Passing)?;
+        let mut conn = app.db.connection().await?;
+        let order = orders::sql::get(&mut conn, id).await;
+        conn.end(order)?
+            .filter(|order| order.account_id == self.account.id)
+            .ok_or_else(|| Stop::Passing(Problem::not_found()))
+    }
+
+    fn method(&self, order: &Order) -> Result<PaymentMethod, Stop> {
+        let body = self.body.clone().map_err(Stop::Passing)?;
+        let invalid =
+            |pointer: &str, message: String| Stop::Passing(Problem::invalid(pointer, message));
+        if let Some(amount) = body.amount
+            && Money::from(amount) != order.total
+        {
+            return Err(invalid("/amount", format!("The order comes to {}.", order.total)));
+        }
+        PaymentMethod::try_from(body.payment_method)
+            .map_err(|error| invalid("/payment_method", error.to_string()))
+    }
+}
+
+/// Phase one: the claim, the order's link and the payment, in one transaction.
+async fn intend(app: &App, claim: &Claim, payment: &Payment) -> Result<Attempt, Stop> {
+    let mut tx = app.db.begin().await?;
+    let attempt = postgres::insert_processing(
+        &mut tx,
+        claim,
+        Create::NAME,
+        payment.id.uuid(),
+        &payment.path(),
+        app.limits.lease,
+    )
+    .await?;
+    fault::point("claimed").await?;
+    if !orders::sql::link_payment(&mut tx, payment.order_id, payment.id).await? {
+        let stop = why_not(&mut tx, payment).await;
+        tx.rollback().await;
+        return Err(stop?);
+    }
+    sql::insert(&mut tx, payment, &claim.identity).await?;
+    fault::point("before_intent_commit").await?;
+    tx.commit().await?;
+    Ok(attempt)
+}
+
+/// Why the order did not take the payment.
+async fn why_not(conn: &mut sqlx::PgConnection, payment: &Payment) -> sqlx::Result<Stop> {
+    let now = orders::sql::now(conn).await?;
+    let Some(order) = orders::sql::get(conn, payment.order_id).await? else {
+        return Ok(Stop::Passing(Problem::not_found()));
+    };
+    Ok(match order.state().begin_payment(payment.id, now) {
+        Err(refusal) => orders::refused(&order, refusal),
+        // It became free in between: try again.
+        Ok(_) => Stop::Taken,
+    })
+}
+
+/// Goes on where a holder died or lost the answer; `attempts` executions so far.
+///
+/// # Errors
+/// [`Stop::Passing`] with `outcome_unknown` when the provider does not tell.
+pub async fn resume(app: &App, attempt: Attempt, attempts: i32) -> Result<Finished, Stop> {
+    let id = PaymentId::from_uuid(attempt.subject);
+    let payment = db::retrying(|| forget_answer(app, &attempt, id)).await?;
+    go_on(app, attempt, payment, Some(attempts)).await
+}
+
+/// A lease ran out: from now on the payment is unknown, until the provider has told.
+async fn forget_answer(app: &App, attempt: &Attempt, id: PaymentId) -> Result<Payment, Stop> {
+    let mut tx = app.db.begin().await?;
+    if !postgres::lock(&mut tx, attempt).await? {
+        return Err(Stop::Taken);
+    }
+    let payment = sql::get(&mut tx, id).await?;
+    let mut payment =
+        payment.ok_or_else(|| Stop::Passing(Problem::internal(&"a record without its payment")))?;
+    if let Ok(unknown) = payment.status.lose_answer() {
+        sql::set_status(&mut tx, id, payment.status, unknown).await?;
+        payment.status = unknown;
+    }
+    tx.commit().await?;
+    Ok(payment)
+}
+
+/// Phases two and three: the provider, then what it says. `taken_over` counts executions.
+async fn go_on(
+    app: &App,
+    attempt: Attempt,
+    payment: Payment,
+    taken_over: Option<i32>,
+) -> Result<Finished, Stop> {
+    match converse::converse(app, &payment, taken_over).await? {
+        Talk::Settled(outcome) => {
+            fault::point("answered").await?;
+            settle::settle(app, &attempt, &payment, &outcome).await
+        }
+        Talk::NothingSent(problem) => release(app, &attempt, &payment, problem).await,
+        Talk::Unknown => Err(lose_answer(app, &attempt, &payment).await?),
+    }
+}
+
+/// The first owner knows that nothing was sent: as if nothing had been asked.
+async fn release(
+    app: &App,
+    attempt: &Attempt,
+    payment: &Payment,
+    problem: Problem,
+) -> Result<Finished, Stop> {
+    db::retrying(|| async {
+        let mut tx = app.db.begin().await?;
+        if !postgres::release(&mut tx, attempt).await? {
+            return Err(Stop::Taken);
+        }
+        orders::sql::unlink_payment(&mut tx, payment.order_id, payment.id).await?;
+        sql::delete_unsent(&mut tx, payment.id).await?;
+        tx.commit().await?;
+        Ok(())
+    })
+    .await?;
+    tracing::info!(target: "payonce::flow", step = "release", payment = %payment.id,
+        "nothing was sent; the key is free");
+    Err(Stop::Passing(problem))
+}
+
+/// The answer is lost: say so, and let recovery find it.
+async fn lose_answer(app: &App, attempt: &Attempt, payment: &Payment) -> Result<Stop, Stop> {
+    let marked = db::retrying(|| async {
+        let mut tx = app.db.begin().await?;
+        if !postgres::mark_unknown(&mut tx, attempt, app.limits.recover_every).await? {
+            return Ok::<_, Stop>(false);
+        }
+        sql::set_status(&mut tx, payment.id, PaymentStatus::Processing, PaymentStatus::Unknown)
+            .await?;
+        tx.commit().await?;
+        Ok(true)
+    })
+    .await?;
+    if !marked {
+        return Ok(Stop::Taken);
+    }
+    metrics::counter!("payonce_records_total", "outcome" => "unknown").increment(1);
+    tracing::warn!(target: "payonce::flow", step = "unknown", payment = %payment.id,
+        "the provider's answer is lost");
+    Ok(Stop::Passing(
+        outcome_unknown().member("payment_id", payment.id.to_string()).resource(&payment.path()),
+    ))
+}

@@ -1,0 +1,215 @@
+//! Every URL of the API on one page.
+//!
+//! There are three ways to register a route, and only one of them takes a handler that changes
+//! something: `guarded`, whose handlers get nothing but a [`Guarded`] request. An exemption has to
+//! say why. The start compares this page with the OpenAPI document, and stops on a difference.
+
+use actix_web::dev::HttpServiceFactory;
+use actix_web::http::{Method, header};
+use actix_web::{FromRequest, Handler, HttpRequest, HttpResponse, Responder, Route, web};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::accounts::{Role, create as accounts, current};
+use crate::app::App;
+use crate::catalog::read as products;
+use crate::guard::{Guarded, Rule, Rules};
+use crate::problem::{Code, Problem};
+use crate::{openapi, orders, payments};
+
+/// The API.
+pub fn api() -> Api {
+    let merchant = Rule { role: Some(Role::Merchant), ..Rule::default() };
+    let _ = merchant;
+    let anonymous = Rule { anonymous: true, ..Rule::default() };
+    let bodiless = Rule { bodiless: true, ..Rule::default() };
+    let keyed = Rule::default();
+
+    let mut api = Api::default();
+    api.guarded(Method::POST, "/v1/accounts", anonymous, accounts::create_account);
+    api.read("/v1/accounts/me", current::get_account);
+    api.exempt(
+        Method::POST,
+        "/v1/sessions",
+        "a token must never be stored in a reply that can be replayed",
+        current::create_session,
+    );
+    api.exempt(
+        Method::DELETE,
+        "/v1/sessions/current",
+        "signing out twice is the same as once",
+        current::delete_session,
+    );
+
+    api.read("/v1/products", products::list_products);
+    api.read("/v1/products/{sku}", products::get_product);
+
+    api.guarded(Method::POST, "/v1/orders", keyed, orders::create::create_order);
+    api.read("/v1/orders", orders::read::list_orders);
+    api.read("/v1/orders/{id}", orders::read::get_order);
+    api.guarded(Method::POST, "/v1/orders/{id}/cancel", bodiless, orders::cancel::cancel_order);
+
+    api.guarded(Method::POST, "/v1/orders/{id}/payments", keyed, payments::create::create_payment);
+    api.read("/v1/payments/{id}", payments::read::get_payment);
+
+    api.read("/v1/.well-known/idempotency", policy);
+    api
+}
+
+/// Registered routes.
+#[derive(Default)]
+pub struct Api {
+    resources: Vec<(&'static str, Vec<(Method, Route)>, Vec<(Method, Rule)>)>,
+    facts: Vec<RouteFacts>,
+}
+
+/// What is known of a route without calling it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RouteFacts {
+    /// `POST`, …
+    pub method: String,
+    /// With placeholders.
+    pub path: &'static str,
+    /// Whether it takes a key.
+    pub guarded: bool,
+    /// Why it changes something without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exempt: Option<&'static str>,
+    /// The role it asks for.
+    #[serde(skip)]
+    pub role: Option<Role>,
+}
+
+impl Api {
+    /// A route that only reads.
+    fn read<F, Args>(&mut self, path: &'static str, handler: F)
+    where
+        F: Handler<Args>,
+        Args: FromRequest + 'static,
+        F::Output: Responder + 'static,
+    {
+        self.note(Method::GET, path, None);
+        self.add(Method::GET, path, None, web::get().to(handler));
+    }
+
+    /// A route that changes something, under a key.
+    fn guarded<F>(&mut self, method: Method, path: &'static str, rule: Rule, handler: F)
+    where
+        F: Handler<(Guarded,)>,
+        F::Output: Responder + 'static,
+    {
+        self.facts.push(RouteFacts {
+            method: method.to_string(),
+            path,
+            guarded: true,
+            exempt: None,
+            role: rule.role,
+        });
+        self.add(method.clone(), path, Some(rule), web::method(method).to(handler));
+    }
+
+    /// A route that changes something without a key, and why it may.
+    fn exempt<F, Args>(&mut self, method: Method, path: &'static str, why: &'static str, handler: F)
+    where
+        F: Handler<Args>,
+        Args: FromRequest + 'static,
+        F::Output: Responder + 'static,
+    {
+        self.note(method.clone(), path, Some(why));
+        self.add(method.clone(), path, None, web::method(method).to(handler));
+    }
+
+    fn note(&mut self, method: Method, path: &'static str, exempt: Option<&'static str>) {
+        let method = method.to_string();
+        self.facts.push(RouteFacts { method, path, guarded: false, exempt, role: None });
+    }
+
+    fn add(&mut self, method: Method, path: &'static str, rule: Option<Rule>, route: Route) {
+        let known = self.resources.iter().position(|(known, ..)| *known == path);
+        let at = known.unwrap_or_else(|| {
+            self.resources.push((path, Vec::new(), Vec::new()));
+            self.resources.len() - 1
+        });
+        let (_, routes, rules) = &mut self.resources[at];
+        rules.extend(rule.map(|rule| (method.clone(), rule)));
+        routes.push((method, route));
+    }
+
+    /// What is known of all routes.
+    pub fn facts(&self) -> &[RouteFacts] {
+        &self.facts
+    }
+
+    /// The routes for actix-web. Fixed segments go before placeholders.
+    pub fn into_services(mut self) -> Vec<impl HttpServiceFactory + 'static> {
+        self.resources.sort_by_key(|(path, ..)| path.replace('{', "~"));
+        self.resources
+            .into_iter()
+            .map(|(path, routes, rules)| {
+                let allow: Vec<String> =
+                    routes.iter().map(|(method, _)| method.to_string()).collect();
+                let allow = allow.join(", ");
+                let mut resource = web::resource(path).app_data(Rules(rules));
+                for (_, route) in routes {
+                    resource = resource.route(route);
+                }
+                resource.default_service(web::to(move |request: HttpRequest| {
+                    std::future::ready(wrong_method(&request, &allow))
+                }))
+            })
+            .collect()
+    }
+
+    /// Compares the routes with the OpenAPI document.
+    ///
+    /// # Errors
+    /// A sentence for each difference.
+    pub fn check(&self) -> anyhow::Result<()> {
+        let document = openapi::operations();
+        let missing: Vec<String> = self
+            .facts
+            .iter()
+            .map(|route| format!("{} {}", route.method, route.path))
+            .filter(|route| !document.contains(route))
+            .chain(document.iter().filter(|operation| !self.has(operation)).cloned())
+            .collect();
+        anyhow::ensure!(
+            missing.is_empty(),
+            "routes and OpenAPI document differ in {}",
+            missing.join(", ")
+        );
+        Ok(())
+    }
+
+    fn has(&self, operation: &str) -> bool {
+        self.facts.iter().any(|route| format!("{} {}", route.method, route.path) == *operation)
+    }
+}
+
+fn wrong_method(request: &HttpRequest, allow: &str) -> Result<HttpResponse, Problem> {
+    Err(Problem::new(Code::MethodNotAllowed, format!("This path knows {allow}."))
+        .header(header::ALLOW, allow)
+        .at(request.path()))
+}
+
+/// Nothing is at this address.
+pub async fn nowhere(request: HttpRequest) -> Result<HttpResponse, Problem> {
+    Err(Problem::not_found().at(request.path()))
+}
+
+/// Tells the rules of keys, for machines
+#[utoipa::path(
+    get, path = "/v1/.well-known/idempotency", tag = "Idempotency", security(),
+    responses((status = 200, description = "Key syntax, retention, waiting, and each route", body = openapi::Policy)),
+)]
+pub async fn policy(app: App) -> HttpResponse {
+    let api = api();
+    HttpResponse::Ok().json(json!({
+        "key": { "min": 1, "max": idempotency::key::KEY_BYTES_MAX,
+                 "charset": "visible ASCII without , ; \" \\" },
+        "retention_seconds": app.limits.retention.as_secs(),
+        "wait": { "default": idempotency::prefer::WAIT_DEFAULT.as_secs(),
+                  "max": idempotency::prefer::WAIT_MAX.as_secs() },
+        "routes": api.facts(),
+    }))
+}
