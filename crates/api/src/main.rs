@@ -42,6 +42,7 @@ async fn run(settings: Settings) -> anyhow::Result<()> {
         Command::Serve => serve::run(settings).await,
         Command::Provider => serve::provider::run(settings).await,
         Command::Migrate => migrate(&settings).await,
+        Command::Openapi => Ok(std::io::stdout().write_all(api::openapi::json()?.as_bytes())?),
         other => bail!("The command {other:?} is not part of this build"),
     }
 }

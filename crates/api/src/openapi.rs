@@ -1,6 +1,7 @@
 //! The OpenAPI document: written beside the handlers, completed here with what every guarded
 //! route has in common.
 
+use actix_web::{HttpResponse, web};
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::openapi::extensions::ExtensionsBuilder;
@@ -8,9 +9,11 @@ use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{OpenApi as Document, RefOr};
 use utoipa::{Modify, OpenApi, ToSchema};
+use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use crate::accounts::{create as accounts, current};
 use crate::catalog::read as products;
+use crate::problem::Problem;
 use crate::routes::{self, RouteFacts};
 use crate::{orders, payments};
 
@@ -323,4 +326,18 @@ fn describe(status: u16) -> &'static str {
         500 => "The server failed; send the same request with the same key again",
         _ => "Busy, or the provider cannot be reached; nothing was done",
     }
+}
+
+/// `GET /openapi.json`
+pub async fn served() -> Result<HttpResponse, Problem> {
+    let document = json().map_err(|error| Problem::internal(&error))?;
+    Ok(HttpResponse::Ok().content_type("application/json").body(document))
+}
+
+/// `/docs`: the reference with a try-it page, from the binary, without any outside request.
+pub fn docs(config: &mut web::ServiceConfig) {
+    let swagger = SwaggerUi::new("/docs/{_:.*}").config(Config::from("/openapi.json"));
+    config
+        .route("/docs", web::get().to(|| async { web::Redirect::to("/docs/") }))
+        .service(swagger);
 }

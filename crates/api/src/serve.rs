@@ -5,7 +5,7 @@
 
 mod banner;
 pub mod provider;
-mod web;
+pub mod web;
 
 use std::net::{SocketAddr, TcpListener};
 
@@ -14,10 +14,14 @@ use anyhow::{Context, anyhow};
 use sqlx::{Connection, PgConnection};
 use tokio::select;
 
+use crate::app::{App, Ingredients};
+use crate::catalog::demo;
 use crate::config::Settings;
 use crate::parts::Parts;
+use crate::provider::client::ProviderClient;
 use crate::provider::mock::Running;
 use crate::stop::Stop;
+use crate::{jobs, routes};
 
 /// Bound before anything else: a taken port must not cost the start of a database.
 struct Ports {
@@ -60,13 +64,62 @@ async fn serve(
         Some(listener) => Some(provider::start(settings, parts, listener, shop).await?),
         None => None,
     };
-    let server = web::server(ports.shop, settings, stop.clone())?;
+    routes::api().check()?;
+    let app = application(settings, parts, provider.as_ref()).await?;
+    let threads = web::Threads { workers: settings.workers, grace: settings.timing.grace };
+    let server = web::server(ports.shop, app.clone(), threads, stop.clone())?;
+    let running_jobs = jobs::start(&app);
     banner::print(settings, parts, shop, provider.as_ref().map(Running::address))?;
     let served = until_asked(server, stop).await;
+    // Work whose client hung up is nobody's connection any more, but it is still work.
+    let _ = tokio::time::timeout(settings.timing.grace, app.flights.drained()).await;
+    drop(running_jobs);
+    app.db.close();
     if let Some(provider) = provider {
         provider.stop().await;
     }
     served
+}
+
+/// The application on its parts, with demo data if it is a demo.
+async fn application(
+    settings: &Settings,
+    parts: &Parts,
+    mock: Option<&Running>,
+) -> anyhow::Result<App> {
+    let provider = match (mock, &settings.provider_url) {
+        (Some(mock), _) => base_url(mock.address()),
+        (None, Some(url)) => url.to_string(),
+        (None, None) => return Err(anyhow!("There is no payment provider: set PROVIDER_URL")),
+    };
+    let app = App::new(Ingredients {
+        database_url: parts.database_url.expose().clone(),
+        db_connections: settings.db_connections,
+        redis_url: parts.redis_url.as_ref().map(|url| url.expose().clone()),
+        secret: *parts.secret.expose(),
+        provider: ProviderClient::new(&provider, http()?, settings.timing.provider_timeout),
+        limits: settings.timing,
+        demo: settings.demo,
+    })
+    .await?;
+    if settings.demo {
+        let mut conn = app.db.connection().await?;
+        demo::insert(&mut conn, &app.clock).await?;
+        app.catalogue.reload(&mut conn).await?;
+        conn.done();
+    }
+    Ok(app)
+}
+
+/// A client that goes where it is sent and nowhere else.
+pub fn http() -> anyhow::Result<reqwest::Client> {
+    // Already installed is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::builder()
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .build()?;
+    Ok(client)
 }
 
 async fn until_asked(server: Server, stop: &Stop) -> anyhow::Result<()> {

@@ -1,40 +1,136 @@
-//! The HTTP server: how many threads, how it ends.
+//! The HTTP server: what it serves, how many threads, how it ends.
 
 use std::io;
 use std::net::TcpListener;
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
 
-use actix_web::dev::{Server, Service, ServiceResponse};
-use actix_web::http::ConnectionType;
-use actix_web::{App, HttpResponse, HttpServer, web};
+use actix_web::body::{BoxBody, MessageBody};
+use actix_web::dev::{Server, Service, ServiceRequest, ServiceResponse};
+use actix_web::http::header::{self, HeaderName, HeaderValue};
+use actix_web::http::{ConnectionType, StatusCode};
+use actix_web::middleware::{Next, from_fn};
+use actix_web::{App as Web, HttpResponse, HttpServer, ResponseError, web};
+use futures_util::FutureExt as _;
+use tracing::Instrument as _;
 
-use crate::config::Settings;
+use crate::app::App;
+use crate::problem::Problem;
 use crate::stop::Stop;
+use crate::{guard, health, openapi, routes};
 
-pub(super) fn server(listener: TcpListener, settings: &Settings, stop: Stop) -> io::Result<Server> {
-    let grace = settings.timing.grace.as_secs().max(1);
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// A client that sends its header or body more slowly than this is in no hurry.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// How the server runs.
+#[derive(Debug, Clone, Copy)]
+pub struct Threads {
+    /// `None` means one for each processor.
+    pub workers: Option<usize>,
+    /// How long running requests may take when the server stops.
+    pub grace: Duration,
+}
+
+/// A server that answers as soon as it is awaited.
+///
+/// # Errors
+/// When the listener cannot be used.
+pub fn server(listener: TcpListener, app: App, threads: Threads, stop: Stop) -> io::Result<Server> {
     let server = HttpServer::new(move || {
         let stop = stop.clone();
-        App::new()
+        Web::new()
+            .wrap(from_fn(observed))
             .wrap_fn(move |request, next| {
                 let stop = stop.clone();
                 let answer = next.call(request);
                 async move { answer.await.map(|answer| last_if_stopping(answer, &stop)) }
             })
-            .route("/healthz", web::get().to(HttpResponse::Ok))
+            .app_data(web::Data::new(app.clone()))
+            .app_data(guard::query_config())
+            .configure(everything)
+            .default_service(web::to(routes::nowhere))
     })
     .disable_signals()
-    .shutdown_timeout(grace);
-    let server = match settings.workers {
+    .client_request_timeout(PATIENCE)
+    .shutdown_timeout(threads.grace.as_secs().max(1));
+    let server = match threads.workers {
         Some(workers) => server.workers(workers),
         None => server,
     };
     Ok(server.listen(listener)?.run())
 }
 
+/// Every address of the server.
+fn everything(config: &mut web::ServiceConfig) {
+    config
+        .route("/healthz", web::get().to(health::healthz))
+        .route("/readyz", web::get().to(health::readyz))
+        .route("/openapi.json", web::get().to(openapi::served))
+        .route("/.well-known/idempotency", web::get().to(routes::policy));
+    openapi::docs(config);
+    for service in routes::api().into_services() {
+        config.service(service);
+    }
+}
+
+/// One span and one log line for each request; a panic is a 500 like any other.
+async fn observed(
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<BoxBody>, actix_web::Error> {
+    let id = request_id(&request);
+    let method = request.method().clone();
+    let path = request.path().to_owned();
+    let http = request.request().clone();
+    let span = tracing::info_span!("request", %id, %method, path);
+    let started = tokio::time::Instant::now();
+    let answered = AssertUnwindSafe(next.call(request)).catch_unwind().instrument(span.clone());
+    let mut response = match answered.await {
+        Ok(Ok(response)) => response.map_into_boxed_body(),
+        Ok(Err(error)) => ServiceResponse::new(http, error.error_response()),
+        Err(_) => ServiceResponse::new(http, panicked(&path)),
+    };
+    if let Ok(value) = HeaderValue::from_str(&id) {
+        response.headers_mut().insert(REQUEST_ID, value);
+    }
+    let _in_span = span.enter();
+    let ms = started.elapsed().as_secs_f64() * 1000.0;
+    record(&response, ms);
+    Ok(response)
+}
+
+fn record(response: &ServiceResponse<BoxBody>, ms: f64) {
+    let status = response.status().as_u16();
+    let route = response.request().match_pattern().unwrap_or_else(|| "none".to_owned());
+    metrics::counter!("payonce_requests_total", "route" => route, "status" => status.to_string())
+        .increment(1);
+    if response.status() >= StatusCode::INTERNAL_SERVER_ERROR {
+        tracing::warn!(status, ms, "request");
+    } else {
+        tracing::info!(status, ms, "request");
+    }
+}
+
+/// The client's own id, if it is one, so that both sides find the same lines.
+fn request_id(request: &ServiceRequest) -> String {
+    let given = request.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok());
+    let usable = |id: &&str| {
+        (1..=64).contains(&id.len())
+            && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+    };
+    given.filter(usable).map_or_else(|| hex::encode(rand::random::<[u8; 8]>()), str::to_owned)
+}
+
+fn panicked(path: &str) -> HttpResponse {
+    Problem::internal(&"a handler panicked").at(path).error_response()
+}
+
 /// Clients that keep their connection would otherwise feed a stopping server until it is cut off.
 fn last_if_stopping<B>(mut answer: ServiceResponse<B>, stop: &Stop) -> ServiceResponse<B> {
     if stop.is_asked() {
         answer.response_mut().head_mut().set_connection_type(ConnectionType::Close);
+        answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     answer
 }
