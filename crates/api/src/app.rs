@@ -128,13 +128,11 @@ impl App {
 
     /// A finished reply out of Redis that has not expired.
     pub async fn cached(&self, identity: &Identity) -> Option<Finished> {
-        match self.redis.as_ref()?.get(identity).await {
-            Ok(found) => found.filter(|finished| finished.expires_at > self.clock.now()),
-            Err(_) => {
-                metrics::counter!("payonce_cache_errors_total").increment(1);
-                None
-            }
-        }
+        let Ok(found) = self.redis.as_ref()?.get(identity).await else {
+            metrics::counter!("payonce_cache_errors_total").increment(1);
+            return None;
+        };
+        found.filter(|finished| finished.expires_at > self.clock.now())
     }
 
     /// Keeps a finished reply in memory for the rest of its life.

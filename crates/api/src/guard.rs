@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 
 use crate::accounts::{Account, Role, bearer};
 use crate::app::App;
-use crate::operation::{self, Answer, Operation, Source, Stop};
+use crate::operation::{self, Answer, Asked, Operation, Source, Stop};
 use crate::problem::{Code, Problem};
 
 /// The largest body of a request to the API, in bytes.
@@ -102,10 +102,11 @@ impl Guarded {
     /// # Errors
     /// The problem that the request ran into.
     pub async fn perform<O: Operation>(self, operation: O) -> Result<HttpResponse, Problem> {
+        let asked = Asked { claim: self.claim, path: self.path.clone(), wait: self.wait };
         let answer = if self.forbidden {
-            forbid(operation::perform(&self.app, self.claim, self.wait, Forbidden).await)
+            forbid(operation::perform(&self.app, asked, Forbidden).await)
         } else {
-            operation::perform(&self.app, self.claim, self.wait, operation).await
+            operation::perform(&self.app, asked, operation).await
         };
         let mut response = match answer {
             Answer::Finished(finished, source) => {
@@ -337,14 +338,9 @@ pub fn form_key(hidden: &str, part: &str) -> Result<Key, KeyError> {
     Key::from_bare(format!("{hidden}/{part}").as_bytes())
 }
 
-/// An error of the framework's own extractors, in our words.
-pub fn framework_error(error: actix_web::Error, request: &HttpRequest) -> actix_web::Error {
-    let _ = error;
-    Problem::invalid("", "The query is malformed.").at(request.path()).into()
-}
-
-/// Extractor settings for every scope.
+/// Extractor settings for every scope: the framework's errors in our words.
 pub fn query_config() -> web::QueryConfig {
-    web::QueryConfig::default()
-        .error_handler(|error, request| framework_error(error.into(), request))
+    web::QueryConfig::default().error_handler(|_, request| {
+        Problem::invalid("", "The query is malformed.").at(request.path()).into()
+    })
 }

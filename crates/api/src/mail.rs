@@ -28,12 +28,13 @@ pub async fn queue_receipt(
     let Some(to) = &order.email else { return Ok(None) };
     let id = ReceiptId::from_uuid(app.clock.new_id());
     let lines = sql::lines(conn, order.id).await?;
-    let goods: String = lines
+    let goods: Vec<String> = lines
         .iter()
-        .map(|line| format!("{} x {}  {}\n", line.quantity, line.name, line.line_total))
+        .map(|line| format!("{} x {}  {}", line.quantity, line.name, line.line_total))
         .collect();
+    let goods = goods.join("\n");
     let text = format!(
-        "Thank you. You paid {} once.\n\n{goods}\nTotal  {}\nOrder  {}\n",
+        "Thank you. You paid {} once.\n\n{goods}\n\nTotal  {}\nOrder  {}\n",
         order.total, order.total, order.id
     );
     let row = sqlx::query(

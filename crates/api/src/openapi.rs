@@ -337,7 +337,5 @@ pub async fn served() -> Result<HttpResponse, Problem> {
 /// `/docs`: the reference with a try-it page, from the binary, without any outside request.
 pub fn docs(config: &mut web::ServiceConfig) {
     let swagger = SwaggerUi::new("/docs/{_:.*}").config(Config::from("/openapi.json"));
-    config
-        .route("/docs", web::get().to(|| async { web::Redirect::to("/docs/") }))
-        .service(swagger);
+    config.route("/docs", web::get().to(|| async { web::Redirect::to("/docs/") })).service(swagger);
 }

@@ -20,7 +20,6 @@ use idempotency::flight::{Waited, Waiter};
 use idempotency::postgres::{self, Attempt, Ending};
 use idempotency::{Admission, Claim, Entry, Finished, Outcome, Reply};
 use tokio::time::Instant;
-use uuid::Uuid;
 
 use crate::app::App;
 use crate::db::{self, AsDatabaseError, Tx};
@@ -129,30 +128,36 @@ impl Source {
     }
 }
 
-/// Runs the operation, or gives what its key already has. Waits for a duplicate at most `wait`.
-pub async fn perform<O: Operation>(
-    app: &App,
-    claim: Claim,
-    wait: Duration,
-    operation: O,
-) -> Answer {
-    let answer = answer(app, claim, wait, operation).await;
+/// A request that has come as far as its key.
+pub struct Asked {
+    /// Whose key, and for what.
+    pub claim: Claim,
+    /// The path it came to: the `instance` of a refusal that is stored.
+    pub path: String,
+    /// How long it waits for a duplicate that is running.
+    pub wait: Duration,
+}
+
+/// Runs the operation, or gives what its key already has.
+pub async fn perform<O: Operation>(app: &App, asked: Asked, operation: O) -> Answer {
+    let answer = answer(app, asked, operation).await;
     telemetry::answered(O::NAME, &answer);
     answer
 }
 
-async fn answer<O: Operation>(app: &App, claim: Claim, wait: Duration, operation: O) -> Answer {
+async fn answer<O: Operation>(app: &App, asked: Asked, operation: O) -> Answer {
+    let (claim, wait) = (&asked.claim, asked.wait);
     if let Some(finished) = app.memory.get(&claim.identity) {
-        return admitted(finished.admit(&claim), Source::Memory);
+        return admitted(finished.admit(claim), Source::Memory);
     }
-    match app.flights.enter(&claim) {
+    match app.flights.enter(claim) {
         Entry::Lead(ticket) => {
             let waiter = ticket.waiter();
             let executing = Arc::new(AtomicBool::new(false));
             app.spawn({
                 let (app, executing) = (app.clone(), Arc::clone(&executing));
                 async move {
-                    let answer = lead(&app, &claim, &operation, &executing).await;
+                    let answer = lead(&app, &asked, &operation, &executing).await;
                     ticket.land(answer);
                 }
             });
@@ -183,7 +188,7 @@ async fn follow_own(waiter: Waiter<Answer>, wait: Duration, executing: &AtomicBo
         Waited::TimedOut if !executing.load(Ordering::Acquire) => return problem(in_progress()),
         Waited::TimedOut => {}
     }
-    match waiter.wait(Duration::from_secs(60)).await {
+    match waiter.wait(Duration::from_mins(1)).await {
         Waited::Landed(answer) => answer,
         Waited::Lost => problem(lost()),
         Waited::TimedOut => problem(in_progress()),
@@ -192,15 +197,16 @@ async fn follow_own(waiter: Waiter<Answer>, wait: Duration, executing: &AtomicBo
 
 async fn lead<O: Operation>(
     app: &App,
-    claim: &Claim,
+    asked: &Asked,
     operation: &O,
     executing: &AtomicBool,
 ) -> Answer {
+    let claim = &asked.claim;
     if let Some(finished) = app.cached(&claim.identity).await {
         app.remember(claim, &finished);
         return admitted(finished.admit(claim), Source::Redis);
     }
-    let answer = match settle(app, claim, operation, executing).await {
+    match settle(app, asked, operation, executing).await {
         Ok((finished, source)) => {
             app.remember(claim, &finished);
             if source == Source::Postgres {
@@ -209,17 +215,17 @@ async fn lead<O: Operation>(
             Answer::Finished(Arc::new(finished), source)
         }
         Err(refusal) => problem(refusal),
-    };
-    answer
+    }
 }
 
 /// Rounds of deciding and executing until there is an answer.
 async fn settle<O: Operation>(
     app: &App,
-    claim: &Claim,
+    asked: &Asked,
     operation: &O,
     executing: &AtomicBool,
 ) -> Result<(Finished, Source), Problem> {
+    let claim = &asked.claim;
     let until = Instant::now() + idempotency::prefer::WAIT_MAX;
     let mut looks_first = O::LOOKS_FIRST;
     let mut rounds = 0;
@@ -258,6 +264,7 @@ async fn settle<O: Operation>(
         match operation.execute(app, claim).await {
             Ok(finished) => return Ok((finished, Source::Executed)),
             Err(Stop::Refused(refusal)) => {
+                let refusal = refusal.at(&asked.path);
                 match db::retrying(|| store_refusal(app, claim, O::NAME, &refusal)).await {
                     Ok(finished) => return Ok((finished, Source::Executed)),
                     Err(Stop::Taken) => {}
@@ -385,7 +392,20 @@ async fn store_refusal(
     let reply = refusal.to_reply();
     let resource = refusal.get("resource").and_then(|path| path.as_str());
     let tx = app.db.begin().await?;
-    commit(app, tx, claim, operation, Outcome::Failed, &reply, resource).await
+    let ended = Ended { operation, outcome: Outcome::Failed, reply: &reply, resource };
+    commit(app, tx, claim, ended).await
+}
+
+/// How a single-phase operation ended.
+pub struct Ended<'a> {
+    /// The operation's name.
+    pub operation: &'a str,
+    /// With its effect, or refused.
+    pub outcome: Outcome,
+    /// The reply for ever.
+    pub reply: &'a Reply,
+    /// What was made, as a path.
+    pub resource: Option<&'a str>,
 }
 
 /// The end of a single-phase operation: its record, already finished, last; then commit.
@@ -396,19 +416,14 @@ pub async fn commit(
     app: &App,
     mut tx: Tx,
     claim: &Claim,
-    operation: &str,
-    outcome: Outcome,
-    reply: &Reply,
-    resource: Option<&str>,
+    ended: Ended<'_>,
 ) -> Result<Finished, Stop> {
+    let Ended { operation, outcome, reply, resource } = ended;
     let ending = Ending { outcome, reply, resource, retention: app.limits.retention };
     let expires_at = postgres::insert_finished(&mut tx, claim, operation, &ending).await?;
     tx.commit().await?;
     Ok(postgres::finished(claim, &ending, expires_at))
 }
-
-/// The identifier of what an unfinished record is about.
-pub type Subject = Uuid;
 
 fn admitted(admission: Admission, source: Source) -> Answer {
     match admission {

@@ -59,8 +59,15 @@ pub fn api() -> Api {
 /// Registered routes.
 #[derive(Default)]
 pub struct Api {
-    resources: Vec<(&'static str, Vec<(Method, Route)>, Vec<(Method, Rule)>)>,
+    paths: Vec<PathRoutes>,
     facts: Vec<RouteFacts>,
+}
+
+/// What one path answers to.
+struct PathRoutes {
+    path: &'static str,
+    routes: Vec<(Method, Route)>,
+    rules: Vec<(Method, Rule)>,
 }
 
 /// What is known of a route without calling it.
@@ -88,7 +95,7 @@ impl Api {
         Args: FromRequest + 'static,
         F::Output: Responder + 'static,
     {
-        self.note(Method::GET, path, None);
+        self.note(&Method::GET, path, None);
         self.add(Method::GET, path, None, web::get().to(handler));
     }
 
@@ -115,24 +122,24 @@ impl Api {
         Args: FromRequest + 'static,
         F::Output: Responder + 'static,
     {
-        self.note(method.clone(), path, Some(why));
+        self.note(&method, path, Some(why));
         self.add(method.clone(), path, None, web::method(method).to(handler));
     }
 
-    fn note(&mut self, method: Method, path: &'static str, exempt: Option<&'static str>) {
+    fn note(&mut self, method: &Method, path: &'static str, exempt: Option<&'static str>) {
         let method = method.to_string();
         self.facts.push(RouteFacts { method, path, guarded: false, exempt, role: None });
     }
 
     fn add(&mut self, method: Method, path: &'static str, rule: Option<Rule>, route: Route) {
-        let known = self.resources.iter().position(|(known, ..)| *known == path);
+        let known = self.paths.iter().position(|known| known.path == path);
         let at = known.unwrap_or_else(|| {
-            self.resources.push((path, Vec::new(), Vec::new()));
-            self.resources.len() - 1
+            self.paths.push(PathRoutes { path, routes: Vec::new(), rules: Vec::new() });
+            self.paths.len() - 1
         });
-        let (_, routes, rules) = &mut self.resources[at];
-        rules.extend(rule.map(|rule| (method.clone(), rule)));
-        routes.push((method, route));
+        let entry = &mut self.paths[at];
+        entry.rules.extend(rule.map(|rule| (method.clone(), rule)));
+        entry.routes.push((method, route));
     }
 
     /// What is known of all routes.
@@ -142,10 +149,10 @@ impl Api {
 
     /// The routes for actix-web. Fixed segments go before placeholders.
     pub fn into_services(mut self) -> Vec<impl HttpServiceFactory + 'static> {
-        self.resources.sort_by_key(|(path, ..)| path.replace('{', "~"));
-        self.resources
+        self.paths.sort_by_key(|entry| entry.path.replace('{', "~"));
+        self.paths
             .into_iter()
-            .map(|(path, routes, rules)| {
+            .map(|PathRoutes { path, routes, rules }| {
                 let allow: Vec<String> =
                     routes.iter().map(|(method, _)| method.to_string()).collect();
                 let allow = allow.join(", ");

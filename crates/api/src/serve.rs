@@ -39,7 +39,7 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
         let served = serve(&settings, &parts, ports, &stop).await;
         served.and(parts.stop().await)
     };
-    stop.patient(work).await
+    Box::pin(stop.patient(work)).await
 }
 
 /// Brings the schema up to date; every replica may do so at once.

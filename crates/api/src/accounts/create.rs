@@ -11,7 +11,7 @@ use super::{Account, AccountBody, Role, password, sql};
 use crate::app::App;
 use crate::db;
 use crate::guard::Guarded;
-use crate::operation::{self, Operation, Stop};
+use crate::operation::{self, Ended, Operation, Stop};
 use crate::problem::{Code, Problem};
 
 /// A wish for an account.
@@ -79,7 +79,13 @@ async fn insert(app: &App, claim: &Claim, account: &Account, hash: &str) -> Resu
         .map_err(|error| Stop::Passing(Problem::internal(&error)))?;
     let reply =
         Reply::new(201, "application/json", body).with(ReplyHeader::Location, "/v1/accounts/me");
-    operation::commit(app, tx, claim, Create::NAME, Outcome::Completed, &reply, Some(&path)).await
+    let ended = Ended {
+        operation: Create::NAME,
+        outcome: Outcome::Completed,
+        reply: &reply,
+        resource: Some(&path),
+    };
+    operation::commit(app, tx, claim, ended).await
 }
 
 fn email_taken() -> Problem {

@@ -37,8 +37,8 @@ impl Kind {
 
     fn life(self) -> Duration {
         match self {
-            Self::Bearer => Duration::from_secs(24 * 3600),
-            Self::Cookie => Duration::from_secs(30 * 24 * 3600),
+            Self::Bearer => Duration::from_hours(24),
+            Self::Cookie => Duration::from_hours(30 * 24),
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::accounts::Account;
 use crate::app::App;
 use crate::db::{self, Tx};
 use crate::guard::Guarded;
-use crate::operation::{self, Operation, Stop};
+use crate::operation::{self, Ended, Operation, Stop};
 use crate::problem::Problem;
 use crate::{catalog, outbox};
 
@@ -49,8 +49,13 @@ impl Operation for Cancel {
             let order = Order { status: cancelled.status(), ..order };
             let reply = shown(&mut tx, order.clone(), 200).await?;
             let path = order.path();
-            operation::commit(app, tx, claim, Self::NAME, Outcome::Completed, &reply, Some(&path))
-                .await
+            let ended = Ended {
+                operation: Self::NAME,
+                outcome: Outcome::Completed,
+                reply: &reply,
+                resource: Some(&path),
+            };
+            operation::commit(app, tx, claim, ended).await
         })
         .await
     }

@@ -70,18 +70,14 @@ impl Mark {
             Self::Unsure => {
                 r#"<circle class="s g-unsure hole" cx="9" cy="9" r="7"/><path class="g-unsure flat" d="M9 2a7 7 0 0 0 0 14z"/>"#
             }
-            Self::Replay => {
-                r#"<circle class="s g-replay hole" cx="9" cy="9" r="6.5"/>"#
-            }
+            Self::Replay => r#"<circle class="s g-replay hole" cx="9" cy="9" r="6.5"/>"#,
             Self::Refused => {
                 r#"<circle class="s g-ink hole" cx="9" cy="9" r="7"/><path class="s g-ink" d="M5.8 9h6.4"/>"#
             }
             Self::Returned => {
                 r#"<circle class="g-ink" cx="9" cy="9" r="7.5"/><path class="cut thin" d="M13 11.6V8.9H5.4M8 6.2L5.2 8.9 8 11.6"/>"#
             }
-            Self::Quiet => {
-                r#"<circle class="s g-plain hole dots" cx="9" cy="9" r="7"/>"#
-            }
+            Self::Quiet => r#"<circle class="s g-plain hole dots" cx="9" cy="9" r="7"/>"#,
             Self::Plain => r#"<circle class="s g-plain hole" cx="9" cy="9" r="7"/>"#,
         }
     }

@@ -14,7 +14,7 @@ use crate::db;
 use crate::operation::Stop;
 
 /// A record that could not be settled rests twice as long after every attempt, up to this.
-const PAUSE_MAX: Duration = Duration::from_secs(60);
+const PAUSE_MAX: Duration = Duration::from_mins(1);
 /// From this attempt on an unknown outcome is somebody's business.
 const ALARM_AFTER: i32 = 10;
 /// One run ends after so many, so that a stop is never far away.

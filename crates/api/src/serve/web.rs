@@ -10,7 +10,7 @@ use actix_web::dev::{Server, Service, ServiceRequest, ServiceResponse};
 use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::http::{ConnectionType, StatusCode};
 use actix_web::middleware::{Next, from_fn};
-use actix_web::{App as Web, HttpResponse, HttpServer, ResponseError, web};
+use actix_web::{App as Web, HttpServer, web};
 use futures_util::FutureExt as _;
 use tracing::Instrument as _;
 
@@ -82,15 +82,13 @@ async fn observed(
     let id = request_id(&request);
     let method = request.method().clone();
     let path = request.path().to_owned();
-    let http = request.request().clone();
     let span = tracing::info_span!("request", %id, %method, path);
     let started = tokio::time::Instant::now();
     let answered = AssertUnwindSafe(next.call(request)).catch_unwind().instrument(span.clone());
-    let mut response = match answered.await {
-        Ok(Ok(response)) => response.map_into_boxed_body(),
-        Ok(Err(error)) => ServiceResponse::new(http, error.error_response()),
-        Err(_) => ServiceResponse::new(http, panicked(&path)),
-    };
+    let answered = answered
+        .await
+        .unwrap_or_else(|_| Err(Problem::internal(&"a handler panicked").at(&path).into()));
+    let mut response = answered?.map_into_boxed_body();
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(REQUEST_ID, value);
     }
@@ -120,10 +118,6 @@ fn request_id(request: &ServiceRequest) -> String {
             && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
     };
     given.filter(usable).map_or_else(|| hex::encode(rand::random::<[u8; 8]>()), str::to_owned)
-}
-
-fn panicked(path: &str) -> HttpResponse {
-    Problem::internal(&"a handler panicked").at(path).error_response()
 }
 
 /// Clients that keep their connection would otherwise feed a stopping server until it is cut off.
