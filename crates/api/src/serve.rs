@@ -8,11 +8,13 @@ pub mod provider;
 pub mod web;
 
 use std::net::{SocketAddr, TcpListener};
+use std::time::Duration;
 
 use actix_web::dev::Server;
 use anyhow::{Context, anyhow};
 use sqlx::{Connection, PgConnection};
 use tokio::select;
+use tokio::time::timeout;
 
 use crate::app::{App, Ingredients};
 use crate::catalog::demo;
@@ -39,7 +41,7 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
         let served = serve(&settings, &parts, ports, &stop).await;
         served.and(parts.stop().await)
     };
-    Box::pin(stop.patient(work)).await
+    stop.patient(Box::pin(work)).await
 }
 
 /// Brings the schema up to date; every replica may do so at once.
@@ -70,9 +72,7 @@ async fn serve(
     let server = web::server(ports.shop, app.clone(), threads, stop.clone())?;
     let running_jobs = jobs::start(&app);
     banner::print(settings, parts, shop, provider.as_ref().map(Running::address))?;
-    let served = until_asked(server, stop).await;
-    // Work whose client hung up is nobody's connection any more, but it is still work.
-    let _ = tokio::time::timeout(settings.timing.grace, app.flights.drained()).await;
+    let served = until_asked(server, &app, settings.timing.grace, stop).await;
     drop(running_jobs);
     app.db.close();
     if let Some(provider) = provider {
@@ -122,15 +122,28 @@ pub fn http() -> anyhow::Result<reqwest::Client> {
     Ok(client)
 }
 
-async fn until_asked(server: Server, stop: &Stop) -> anyhow::Result<()> {
+/// Serves until told to stop, then answers what is running.
+async fn until_asked(
+    server: Server,
+    app: &App,
+    grace: Duration,
+    stop: &Stop,
+) -> anyhow::Result<()> {
     let handle = server.handle();
     let mut running = tokio::spawn(server);
     select! {
         ended = &mut running => return ended?.context("The server ended"),
         () = stop.asked() => tracing::info!("stopping: running requests may finish"),
     }
-    handle.stop(true).await;
-    running.await?.context("The server ended")
+    let drained = async {
+        handle.stop(true).await;
+        // Work whose client hung up is nobody's connection any more, but it is still work.
+        app.flights.drained().await;
+    };
+    if timeout(grace, drained).await.is_err() {
+        tracing::warn!("stopping with requests unfinished: their keys say how far they came");
+    }
+    Ok(())
 }
 
 impl Ports {

@@ -20,7 +20,7 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
         let served = alone(&settings, &parts, listener, &stop).await;
         served.and(parts.stop().await)
     };
-    stop.patient(work).await
+    stop.patient(Box::pin(work)).await
 }
 
 async fn alone(
