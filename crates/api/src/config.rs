@@ -45,10 +45,6 @@ pub enum Command {
     Migrate,
     /// Print the OpenAPI document
     Openapi,
-    /// Remove what has expired, once
-    Sweep,
-    /// Compare the provider's ledger with ours; exit code 1 on a difference
-    Reconcile,
 }
 
 #[derive(Args, Clone, Debug)]
