@@ -20,6 +20,7 @@ pub mod made_by;
 pub mod mail;
 pub mod outbox;
 pub mod provider;
+pub mod records;
 pub mod webhooks;
 
 pub mod pages;

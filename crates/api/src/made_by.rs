@@ -3,29 +3,38 @@
 use domain::{AccountId, OrderId, PaymentId, RefundId, StockMovementId, WebhookEndpointId};
 use idempotency::Identity;
 use sqlx::{PgConnection, Row};
+use time::OffsetDateTime;
 use uuid::Uuid;
 
-/// The path of the resource that this identity made, if any.
+/// Something that a key made.
+pub struct Made {
+    /// Where it can be seen.
+    pub path: String,
+    /// When it was made.
+    pub created_at: OffsetDateTime,
+}
+
+/// The resource that this identity made, if any.
 ///
 /// # Errors
 /// Those of the database.
 pub async fn resource(
     connection: &mut PgConnection,
     identity: &Identity,
-) -> sqlx::Result<Option<String>> {
+) -> sqlx::Result<Option<Made>> {
     let row = sqlx::query(
-        r#"select 'order' as kind, id, null as sku from "order" where made_by = $1 and key = $2
+        r#"select 'order' as kind, id, null as sku, created_at from "order" where made_by = $1 and key = $2
            union all
-           select 'payment', id, null from payment where made_by = $1 and key = $2
+           select 'payment', id, null, created_at from payment where made_by = $1 and key = $2
            union all
-           select 'refund', id, null from refund where made_by = $1 and key = $2
+           select 'refund', id, null, created_at from refund where made_by = $1 and key = $2
            union all
-           select 'account', id, null from account where made_by = $1 and key = $2
+           select 'account', id, null, created_at from account where made_by = $1 and key = $2
            union all
-           select 'stock_movement', m.id, p.sku from stock_movement m
+           select 'stock_movement', m.id, p.sku, m.created_at from stock_movement m
            join product p on p.id = m.product_id where m.made_by = $1 and m.key = $2
            union all
-           select 'webhook_endpoint', id, null from webhook_endpoint
+           select 'webhook_endpoint', id, null, created_at from webhook_endpoint
            where made_by = $1 and key = $2
            limit 1"#,
     )
@@ -35,7 +44,7 @@ pub async fn resource(
     .await?;
     let Some(row) = row else { return Ok(None) };
     let (kind, id): (&str, Uuid) = (row.try_get("kind")?, row.try_get("id")?);
-    Ok(Some(match kind {
+    let path = match kind {
         "order" => format!("/v1/orders/{}", OrderId::from_uuid(id)),
         "payment" => format!("/v1/payments/{}", PaymentId::from_uuid(id)),
         "refund" => format!("/v1/refunds/{}", RefundId::from_uuid(id)),
@@ -45,5 +54,6 @@ pub async fn resource(
             let sku: &str = row.try_get("sku")?;
             format!("/v1/products/{sku}/stock-movements/{}", StockMovementId::from_uuid(id))
         }
-    }))
+    };
+    Ok(Some(Made { path, created_at: row.try_get("created_at")? }))
 }

@@ -15,7 +15,7 @@ use crate::accounts::{create as accounts, current};
 use crate::catalog::read as products;
 use crate::problem::Problem;
 use crate::routes::{self, RouteFacts};
-use crate::{orders, payments};
+use crate::{orders, payments, records};
 
 /// The API of Payonce.
 #[derive(OpenApi)]
@@ -31,7 +31,7 @@ use crate::{orders, payments};
         products::list_products, products::get_product,
         orders::create::create_order, orders::read::list_orders, orders::read::get_order, orders::cancel::cancel_order,
         payments::create::create_payment, payments::read::get_payment,
-        routes::policy,
+        records::get_record, routes::policy,
     ),
     components(schemas(ProblemBody)),
     modifiers(&Bearer, &Common),

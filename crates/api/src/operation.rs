@@ -334,16 +334,16 @@ async fn decide_on(conn: &mut sqlx::PgConnection, claim: &Claim) -> sqlx::Result
             admission => Ok(by_record(admission)),
         };
     }
-    let Some(resource) = made_by::resource(conn, &claim.identity).await? else {
+    let Some(made) = made_by::resource(conn, &claim.identity).await? else {
         return Ok(Decision::Execute);
     };
     // Record and resource commit together, but these are two looks: it may have happened between.
     match postgres::find(conn, &claim.identity).await? {
         Some((record, now)) => Ok(match record.admit(claim, now) {
-            Admission::Expired => Decision::Refuse(Box::new(key_expired(&resource))),
+            Admission::Expired => Decision::Refuse(Box::new(key_expired(&made.path))),
             admission => by_record(admission),
         }),
-        None => Ok(Decision::Refuse(Box::new(key_expired(&resource)))),
+        None => Ok(Decision::Refuse(Box::new(key_expired(&made.path)))),
     }
 }
 
@@ -358,8 +358,8 @@ fn by_record(admission: Admission) -> Decision {
 }
 
 async fn expired(conn: &mut sqlx::PgConnection, claim: &Claim) -> sqlx::Result<Decision> {
-    if let Some(resource) = made_by::resource(conn, &claim.identity).await? {
-        return Ok(Decision::Refuse(Box::new(key_expired(&resource))));
+    if let Some(made) = made_by::resource(conn, &claim.identity).await? {
+        return Ok(Decision::Refuse(Box::new(key_expired(&made.path))));
     }
     postgres::delete_expired(conn, &claim.identity).await?;
     Ok(Decision::Execute)

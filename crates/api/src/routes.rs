@@ -15,7 +15,7 @@ use crate::app::App;
 use crate::catalog::read as products;
 use crate::guard::{Guarded, Rule, Rules};
 use crate::problem::{Code, Problem};
-use crate::{openapi, orders, payments};
+use crate::{openapi, orders, payments, records};
 
 /// The API.
 pub fn api() -> Api {
@@ -52,7 +52,8 @@ pub fn api() -> Api {
     api.guarded(Method::POST, "/v1/orders/{id}/payments", keyed, payments::create::create_payment);
     api.read("/v1/payments/{id}", payments::read::get_payment);
 
-    api.read("/v1/.well-known/idempotency", policy);
+    api.read("/v1/idempotency-keys/{key}", records::get_record);
+    api.read("/.well-known/idempotency", policy);
     api
 }
 
@@ -156,7 +157,9 @@ impl Api {
                 let allow: Vec<String> =
                     routes.iter().map(|(method, _)| method.to_string()).collect();
                 let allow = allow.join(", ");
-                let mut resource = web::resource(path).app_data(Rules(rules));
+                // A key may hold slashes.
+                let pattern = path.replace("{key}", "{key:.+}");
+                let mut resource = web::resource(pattern).app_data(Rules(rules));
                 for (_, route) in routes {
                     resource = resource.route(route);
                 }
@@ -206,7 +209,7 @@ pub async fn nowhere(request: HttpRequest) -> Result<HttpResponse, Problem> {
 
 /// Tells the rules of keys, for machines
 #[utoipa::path(
-    get, path = "/v1/.well-known/idempotency", tag = "Idempotency", security(),
+    get, path = "/.well-known/idempotency", tag = "Idempotency", security(),
     responses((status = 200, description = "Key syntax, retention, waiting, and each route", body = openapi::Policy)),
 )]
 pub async fn policy(app: App) -> HttpResponse {

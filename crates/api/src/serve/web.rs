@@ -67,7 +67,7 @@ fn everything(config: &mut web::ServiceConfig) {
         .route("/healthz", web::get().to(health::healthz))
         .route("/readyz", web::get().to(health::readyz))
         .route("/openapi.json", web::get().to(openapi::served))
-        .route("/.well-known/idempotency", web::get().to(routes::policy));
+        .route("/v1/.well-known/idempotency", web::get().to(routes::policy));
     openapi::docs(config);
     for service in routes::api().into_services() {
         config.service(service);

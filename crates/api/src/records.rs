@@ -1,0 +1,117 @@
+//! What became of a key: its state and times, never its reply's body.
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use idempotency::{Identity, Key, Record, State, postgres};
+use serde::Serialize;
+use sqlx::PgConnection;
+use time::OffsetDateTime;
+use utoipa::ToSchema;
+
+use crate::accounts::bearer;
+use crate::app::App;
+use crate::made_by;
+use crate::problem::Problem;
+
+/// A record on the wire.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = IdempotencyKey)]
+pub struct RecordBody {
+    /// `processing`, `unknown`, `completed`, `failed`, `expired`
+    #[schema(example = "completed")]
+    pub state: &'static str,
+    /// Executions, not replays.
+    #[schema(minimum = 1, example = 1)]
+    pub attempts: i32,
+    /// When the key was first used.
+    #[serde(with = "time::serde::rfc3339")]
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: OffsetDateTime,
+    /// When the reply was stored.
+    #[serde(with = "time::serde::rfc3339::option", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub finished_at: Option<OffsetDateTime>,
+    /// Until when the reply can be had again.
+    #[serde(with = "time::serde::rfc3339::option", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub expires_at: Option<OffsetDateTime>,
+    /// The status of the stored reply.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = 201, minimum = 200, maximum = 499)]
+    pub response_status: Option<u16>,
+    /// What the key made, as a path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "/v1/orders/ord_0192f0c1a2b37c4d8e9f0a1b2c3d4e5f")]
+    pub resource: Option<String>,
+}
+
+/// Tells what became of a key
+#[utoipa::path(
+    get, path = "/v1/idempotency-keys/{key}", tag = "Idempotency",
+    params(("key" = String, Path, description = "Percent-encoded where it needs to be",
+            example = "8e03978e-40d5-43dd-bc93-6894a57f9324")),
+    responses((status = 200, description = "The state of one of your own keys", body = RecordBody)),
+)]
+pub async fn get_record(
+    app: App,
+    key: web::Path<String>,
+    request: HttpRequest,
+) -> Result<HttpResponse, Problem> {
+    let at = |problem: Problem| problem.at(request.path());
+    let account = bearer::authenticate(&app, request.headers()).await.map_err(at)?;
+    let key = Key::from_bare(key.as_bytes()).map_err(|_| at(Problem::not_found()))?;
+    let identity = Identity { scope: account.scope(), key };
+    let mut conn = app.db.connection().await.map_err(|error| at(error.into()))?;
+    let found = find(&mut conn, &identity).await;
+    let record = conn.end(found).map_err(|error| at(error.into()))?;
+    Ok(HttpResponse::Ok().json(record.ok_or_else(|| at(Problem::not_found()))?))
+}
+
+/// The record of a key, or what is remembered of it after it was swept.
+///
+/// # Errors
+/// Those of the database.
+pub async fn find(
+    conn: &mut PgConnection,
+    identity: &Identity,
+) -> sqlx::Result<Option<RecordBody>> {
+    if let Some((record, now)) = postgres::find(conn, identity).await? {
+        return Ok(Some(RecordBody::new(record, now)));
+    }
+    let made = made_by::resource(conn, identity).await?;
+    Ok(made.map(|made| RecordBody {
+        state: "expired",
+        attempts: 1,
+        created_at: made.created_at,
+        finished_at: None,
+        expires_at: None,
+        response_status: None,
+        resource: Some(made.path),
+    }))
+}
+
+impl RecordBody {
+    fn new(record: Record, now: OffsetDateTime) -> Self {
+        let (state, expires_at, response_status) = match &record.state {
+            // A lease that ran out leaves an outcome that nobody knows, noticed or not.
+            State::Unfinished { unknown, lease_until, .. } if *unknown || *lease_until <= now => {
+                ("unknown", None, None)
+            }
+            State::Unfinished { .. } => ("processing", None, None),
+            State::Finished { expires_at, reply, .. } if *expires_at <= now => {
+                ("expired", Some(*expires_at), Some(reply.status()))
+            }
+            State::Finished { outcome, expires_at, reply } => {
+                (outcome.as_str(), Some(*expires_at), Some(reply.status()))
+            }
+        };
+        Self {
+            state,
+            attempts: record.attempts,
+            created_at: record.created_at,
+            finished_at: record.finished_at,
+            expires_at,
+            response_status,
+            resource: record.resource,
+        }
+    }
+}
