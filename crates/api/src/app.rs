@@ -126,8 +126,21 @@ impl App {
         Ok(())
     }
 
+    /// A finished reply out of this process's memory.
+    pub fn remembered(&self, identity: &Identity) -> Option<Finished> {
+        #[cfg(feature = "bench")]
+        if crate::bench::replay_from() != crate::bench::ReplayFrom::Anywhere {
+            return None;
+        }
+        self.memory.get(identity)
+    }
+
     /// A finished reply out of Redis that has not expired.
     pub async fn cached(&self, identity: &Identity) -> Option<Finished> {
+        #[cfg(feature = "bench")]
+        if crate::bench::replay_from() == crate::bench::ReplayFrom::Postgres {
+            return None;
+        }
         let Ok(found) = self.redis.as_ref()?.get(identity).await else {
             metrics::counter!("payonce_cache_errors_total").increment(1);
             return None;

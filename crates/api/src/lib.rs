@@ -25,6 +25,8 @@ pub mod webhooks;
 
 pub mod pages;
 
+#[cfg(feature = "bench")]
+pub mod bench;
 pub mod clock;
 pub mod db;
 pub mod embedded;

@@ -147,7 +147,7 @@ pub async fn perform<O: Operation>(app: &App, asked: Asked, operation: O) -> Ans
 
 async fn answer<O: Operation>(app: &App, asked: Asked, operation: O) -> Answer {
     let (claim, wait) = (&asked.claim, asked.wait);
-    if let Some(finished) = app.memory.get(&claim.identity) {
+    if let Some(finished) = app.remembered(&claim.identity) {
         return admitted(finished.admit(claim), Source::Memory);
     }
     match app.flights.enter(claim) {

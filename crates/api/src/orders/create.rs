@@ -195,6 +195,35 @@ impl Create {
         }
     }
 
+    /// The same order without its record, to measure what the guard costs.
+    ///
+    /// # Errors
+    /// Those of an order.
+    #[cfg(feature = "bench")]
+    pub async fn without_guard(&self, app: &App) -> Result<(OrderId, Reply), Stop> {
+        let wish = self.wish().map_err(Stop::Passing)?;
+        let priced = match self.price(app, &wish).await? {
+            Ok(priced) => priced,
+            Err(Refusal::Invalid(problem) | Refusal::Price(problem)) => {
+                return Err(Stop::Passing(problem));
+            }
+        };
+        let order = self.order(app, &wish, priced.total);
+        let reply = reply(&order, &priced.lines)?;
+        let placing = Placing {
+            order: &order,
+            lines: &priced.lines,
+            cart: None,
+            movements: priced.lines.iter().map(|_| app.clock.new_id()).collect(),
+            retention_ms: 0.0,
+        };
+        let mut conn = app.db.connection().await?;
+        let placed =
+            super::place::place_unguarded(&mut conn, &self.account.scope(), &placing).await;
+        conn.end(placed)?;
+        Ok((order.id, reply))
+    }
+
     fn order(&self, app: &App, wish: &Wish, total: Money) -> Order {
         let now = app.clock.now();
         Order {

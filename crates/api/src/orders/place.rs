@@ -152,3 +152,69 @@ impl Columns {
         columns
     }
 }
+
+/// The same statement without its record, to measure what the record costs.
+///
+/// # Errors
+/// `division_by_zero` when price or stock do not allow it.
+#[cfg(feature = "bench")]
+pub async fn place_unguarded(
+    conn: &mut PgConnection,
+    scope: &idempotency::Scope,
+    placing: &Placing<'_>,
+) -> sqlx::Result<()> {
+    let lines = Columns::of(placing.lines);
+    let order = placing.order;
+    sqlx::query(
+        r#"with wanted as (
+            select * from unnest($11::int[], $12::text[], $13::text[], $14::int[], $15::bigint[], $16::uuid[])
+                with ordinality as w (product_id, sku, name, quantity, unit_price, movement_id, position)
+        ),
+        locked as materialized (
+            select p.id from product p where p.id = any ($11) order by p.id for update
+        ),
+        taken as (
+            update product p set stock = p.stock - w.quantity
+            from wanted w join locked on locked.id = w.product_id
+            where p.id = w.product_id and p.price = w.unit_price and p.stock >= w.quantity
+            returning p.id as product_id, p.stock as stock_after
+        ),
+        placed as (
+            insert into "order" (id, account_id, made_by, key, cart_id, status, total, currency,
+                                 email, note, created_at, reserved_until)
+            select $1, $2, $3, $1::text, $4, 'pending', $5, $6, $7, $8, $9, $10
+        ),
+        lined as (
+            insert into order_line (order_id, position, product_id, sku, name, quantity, unit_price,
+                                    line_total)
+            select $1, w.position, w.product_id, w.sku, w.name, w.quantity, w.unit_price,
+                   w.quantity * w.unit_price
+            from wanted w
+        ),
+        moved as (
+            insert into stock_movement (id, product_id, delta, kind, stock_after, order_id)
+            select w.movement_id, w.product_id, -w.quantity, 'sold', taken.stock_after, $1
+            from wanted w join taken using (product_id)
+        )
+        select 1 / (case when (select count(*) from taken) = cardinality($11) then 1 else 0 end)"#,
+    )
+    .bind(order.id.uuid())
+    .bind(order.account_id.uuid())
+    .bind(scope.as_bytes())
+    .bind(placing.cart)
+    .bind(order.total.amount)
+    .bind(order.total.currency.code())
+    .bind(order.email.as_deref())
+    .bind(order.note.as_deref())
+    .bind(order.created_at)
+    .bind(order.reserved_until)
+    .bind(lines.ids)
+    .bind(lines.skus)
+    .bind(lines.names)
+    .bind(lines.quantities)
+    .bind(lines.unit_prices)
+    .bind(&placing.movements)
+    .execute(conn)
+    .await?;
+    Ok(())
+}

@@ -69,6 +69,8 @@ fn everything(config: &mut web::ServiceConfig) {
         .route("/openapi.json", web::get().to(openapi::served))
         .route("/v1/.well-known/idempotency", web::get().to(routes::policy));
     openapi::docs(config);
+    #[cfg(feature = "bench")]
+    crate::bench::routes(config);
     for service in routes::api().into_services() {
         config.service(service);
     }
