@@ -147,6 +147,11 @@ impl Conn {
     pub fn end<T>(self, result: sqlx::Result<T>) -> sqlx::Result<T> {
         if matches!(&result, Ok(_) | Err(sqlx::Error::Database(_) | sqlx::Error::RowNotFound)) {
             self.done();
+        } else if result.as_ref().is_err_and(is_disconnect)
+            && let Some(pool) = self.object.as_ref().and_then(Object::pool)
+        {
+            // When the server went away, the idle ones are dead as well.
+            pool.retain(|_, _| false);
         }
         result
     }

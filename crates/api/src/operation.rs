@@ -66,8 +66,6 @@ pub enum Stop {
     Passing(Problem),
     /// Somebody else used this key at the same time: look again.
     Taken,
-    /// The reply that this key already has.
-    Known(Box<Finished>),
     /// The database says no.
     Database(sqlx::Error),
 }
@@ -238,6 +236,7 @@ async fn settle<O: Operation>(
                 Decision::Replay(finished) => return Ok((*finished, Source::Postgres)),
                 Decision::Refuse(refusal) => return Err(*refusal),
                 Decision::Wait { unknown } => {
+                    executing.store(false, Ordering::Release);
                     if Instant::now() >= until {
                         return Err(if unknown { outcome_unknown() } else { in_progress() });
                     }
@@ -250,7 +249,7 @@ async fn settle<O: Operation>(
                     match take_over(app, claim, operation, fence).await {
                         Ok(finished) => return Ok((finished, Source::Executed)),
                         Err(Stop::Taken) => continue,
-                        Err(stop) => return ended(stop),
+                        Err(stop) => return Err(ended(stop)),
                     }
                 }
             }
@@ -268,7 +267,7 @@ async fn settle<O: Operation>(
                 match db::retrying(|| store_refusal(app, claim, O::NAME, &refusal)).await {
                     Ok(finished) => return Ok((finished, Source::Executed)),
                     Err(Stop::Taken) => {}
-                    Err(stop) => return ended(stop),
+                    Err(stop) => return Err(ended(stop)),
                 }
             }
             Err(Stop::Taken) => {}
@@ -278,7 +277,7 @@ async fn settle<O: Operation>(
                 ambiguous = true;
                 app.db.returned().await;
             }
-            Err(stop) => return ended(stop),
+            Err(stop) => return Err(ended(stop)),
         }
     }
 }
@@ -287,13 +286,12 @@ fn undecided(error: sqlx::Error, ambiguous: bool) -> Problem {
     if ambiguous { Problem::internal(&error) } else { Problem::from(error) }
 }
 
-fn ended(stop: Stop) -> Result<(Finished, Source), Problem> {
+fn ended(stop: Stop) -> Problem {
     match stop {
-        Stop::Known(finished) => Ok((*finished, Source::Postgres)),
-        Stop::Refused(problem) | Stop::Passing(problem) => Err(problem),
-        Stop::Taken => Err(in_progress()),
-        Stop::Database(error) if db::is_busy(&error) => Err(Problem::from(error)),
-        Stop::Database(error) => Err(Problem::internal(&error)),
+        Stop::Refused(problem) | Stop::Passing(problem) => problem,
+        Stop::Taken => in_progress(),
+        Stop::Database(error) if db::is_busy(&error) => Problem::from(error),
+        Stop::Database(error) => Problem::internal(&error),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Sessions: random tokens, stored as hashes, looked up from memory for five seconds at most.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -54,12 +55,14 @@ pub struct Token {
 /// The accounts behind recently seen tokens.
 pub struct Sessions {
     accounts: Cache<(Kind, [u8; 32]), Account>,
+    /// Counts sign-outs: a look-up that began before one must not bring the account back.
+    closed: AtomicU64,
 }
 
 impl Default for Sessions {
     fn default() -> Self {
         let accounts = Cache::builder().max_capacity(KEPT_MAX).time_to_live(KEPT).build();
-        Self { accounts }
+        Self { accounts, closed: AtomicU64::new(0) }
     }
 }
 
@@ -78,10 +81,13 @@ impl Sessions {
         if let Some(account) = self.accounts.get(&(kind, hash)) {
             return Ok(Some(account));
         }
+        let closed = self.closed.load(Ordering::Acquire);
         let mut conn = app.db.connection().await?;
         let account = sql::by_session(&mut conn, &hash, kind.as_str()).await;
         let account = conn.end(account)?;
-        if let Some(account) = &account {
+        if let Some(account) = &account
+            && self.closed.load(Ordering::Acquire) == closed
+        {
             self.accounts.insert((kind, hash), account.clone());
         }
         Ok(account)
@@ -89,6 +95,7 @@ impl Sessions {
 
     /// Forgets a token at once in this process.
     pub fn forget(&self, token: &str) {
+        self.closed.fetch_add(1, Ordering::AcqRel);
         for kind in [Kind::Bearer, Kind::Cookie] {
             self.accounts.invalidate(&(kind, hashed(token)));
         }

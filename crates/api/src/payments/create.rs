@@ -192,19 +192,35 @@ async fn forget_answer(app: &App, attempt: &Attempt, id: PaymentId) -> Result<Pa
 }
 
 /// Phases two and three: the provider, then what it says. `taken_over` counts executions.
+/// From here on nobody may say that nothing was done, whatever the database has no time for.
 async fn go_on(
     app: &App,
     attempt: Attempt,
     payment: Payment,
     taken_over: Option<i32>,
 ) -> Result<Finished, Stop> {
-    match converse::converse(app, &payment, taken_over).await? {
+    match talk_and_settle(app, &attempt, &payment, taken_over).await {
+        Err(Stop::Database(error)) if !db::is_disconnect(&error) => {
+            tracing::error!(%error, payment = %payment.id, "an outcome could not be written down");
+            Err(Stop::Passing(unknown(&payment)))
+        }
+        result => result,
+    }
+}
+
+async fn talk_and_settle(
+    app: &App,
+    attempt: &Attempt,
+    payment: &Payment,
+    taken_over: Option<i32>,
+) -> Result<Finished, Stop> {
+    match converse::converse(app, payment, taken_over).await? {
         Talk::Settled(outcome) => {
             fault::point("answered").await?;
-            settle::settle(app, &attempt, &payment, &outcome).await
+            settle::settle(app, attempt, payment, &outcome).await
         }
-        Talk::NothingSent(problem) => release(app, &attempt, &payment, problem).await,
-        Talk::Unknown => Err(lose_answer(app, &attempt, &payment).await?),
+        Talk::NothingSent(problem) => release(app, attempt, payment, problem).await,
+        Talk::Unknown => Err(lose_answer(app, attempt, payment).await?),
     }
 }
 
@@ -250,7 +266,9 @@ async fn lose_answer(app: &App, attempt: &Attempt, payment: &Payment) -> Result<
     metrics::counter!("payonce_records_total", "outcome" => "unknown").increment(1);
     tracing::warn!(target: "payonce::flow", step = "unknown", payment = %payment.id,
         "the provider's answer is lost");
-    Ok(Stop::Passing(
-        outcome_unknown().member("payment_id", payment.id.to_string()).resource(&payment.path()),
-    ))
+    Ok(Stop::Passing(unknown(payment)))
+}
+
+fn unknown(payment: &Payment) -> Problem {
+    outcome_unknown().member("payment_id", payment.id.to_string()).resource(&payment.path())
 }
