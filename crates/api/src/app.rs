@@ -15,12 +15,15 @@ use tokio::runtime::Handle;
 use crate::accounts::Sessions;
 use crate::catalog::Catalogue;
 use crate::clock::Clock;
-use crate::config::Timing;
+use crate::config::{Mail, Timing};
 use crate::db::{self, Db};
+use crate::mail::smtp::Mailer;
 use crate::operation::Answer;
 use crate::problem::Problem;
 use crate::provider::client::ProviderClient;
 use crate::secrets::{Purpose, Secrets};
+use crate::webhooks::signature::Secret;
+use crate::webhooks::target::Targets;
 
 /// Finished replies kept in memory, in bytes.
 const MEMORY_BYTES: u64 = 16 * 1024 * 1024;
@@ -51,6 +54,12 @@ pub struct Shared {
     pub secrets: Secrets,
     /// The payment provider.
     pub provider: ProviderClient,
+    /// What the provider's events are signed with; two while they are changed.
+    pub webhook_secrets: Vec<Secret>,
+    /// Where our own events may go.
+    pub targets: Targets,
+    /// The way out for mails.
+    pub mailer: Mailer,
     /// Names and prices.
     pub catalogue: Catalogue,
     /// Who a token belongs to.
@@ -72,6 +81,12 @@ pub struct Ingredients {
     pub secret: [u8; 32],
     /// The payment provider.
     pub provider: ProviderClient,
+    /// What the provider's events are signed with.
+    pub webhook_secrets: Vec<Secret>,
+    /// Whether our own events may go to this machine: for demos and tests.
+    pub allow_loopback_webhooks: bool,
+    /// Where mails go, and from whom.
+    pub mail: Mail,
     /// Leases, deadlines, lifetimes.
     pub limits: Timing,
     /// Demo mode.
@@ -102,6 +117,9 @@ impl App {
             fingerprinter: Fingerprinter::new(&secrets.key(Purpose::Fingerprint)),
             secrets,
             provider: ingredients.provider,
+            webhook_secrets: ingredients.webhook_secrets,
+            targets: Targets::new(ingredients.allow_loopback_webhooks)?,
+            mailer: Mailer::new(&ingredients.mail)?,
             catalogue,
             sessions: Sessions::default(),
             demo: ingredients.demo,

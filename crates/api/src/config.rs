@@ -29,6 +29,8 @@ pub struct Config {
     #[command(flatten)]
     pub timing: Times,
     #[command(flatten)]
+    pub webhooks: Webhooks,
+    #[command(flatten)]
     pub mail: MailServer,
     #[command(flatten)]
     pub log: Log,
@@ -137,6 +139,14 @@ pub struct Times {
     /// How long running requests get to finish when the server is told to stop, milliseconds
     #[arg(long, global = true, env = "PAYONCE_GRACE_MS", default_value = "25000", value_parser = millis)]
     pub grace_ms: Duration,
+}
+
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Outbound webhooks")]
+pub struct Webhooks {
+    /// Let webhook endpoints be on this machine; in demo mode only
+    #[arg(long, global = true, env = "PAYONCE_ALLOW_LOOPBACK_WEBHOOKS", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", value_parser = clap::builder::BoolishValueParser::new())]
+    pub allow_loopback_webhooks: bool,
 }
 
 #[derive(Args, Clone, Debug)]

@@ -1,11 +1,14 @@
 //! Mails: one receipt for an order, one notice for a refund.
 
+pub mod smtp;
+pub mod sql;
+
 use domain::ReceiptId;
 use sqlx::{PgConnection, Row};
 use time::OffsetDateTime;
 
 use crate::app::App;
-use crate::orders::{Order, sql};
+use crate::orders::{self, Order};
 
 /// A receipt that is queued or was sent.
 #[derive(Debug, Clone)]
@@ -27,7 +30,7 @@ pub async fn queue_receipt(
 ) -> sqlx::Result<Option<Receipt>> {
     let Some(to) = &order.email else { return Ok(None) };
     let id = ReceiptId::from_uuid(app.clock.new_id());
-    let lines = sql::lines(conn, order.id).await?;
+    let lines = orders::sql::lines(conn, order.id).await?;
     let goods: Vec<String> = lines
         .iter()
         .map(|line| format!("{} x {}  {}", line.quantity, line.name, line.line_total))

@@ -98,6 +98,9 @@ async fn application(
         redis_url: parts.redis_url.as_ref().map(|url| url.expose().clone()),
         secret: *parts.secret.expose(),
         provider: ProviderClient::new(&provider, http()?, settings.timing.provider_timeout),
+        webhook_secrets: parts.webhook_secrets.clone(),
+        allow_loopback_webhooks: settings.allow_loopback_webhooks,
+        mail: settings.mail.clone(),
         limits: settings.timing,
         demo: settings.demo,
     })

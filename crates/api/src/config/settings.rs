@@ -33,6 +33,8 @@ pub struct Settings {
     pub provider_webhook_url: Option<Url>,
     webhook_secrets: Option<Vec<Secret>>,
     pub timing: Timing,
+    /// Only ever true in demo mode.
+    pub allow_loopback_webhooks: bool,
     pub mail: Mail,
     pub log: Log,
 }
@@ -89,10 +91,16 @@ impl Settings {
             )?,
             webhook_secrets: webhooks(set(config.provider.provider_webhook_secret))?,
             timing: timing(&config.timing)?,
+            allow_loopback_webhooks: config.webhooks.allow_loopback_webhooks,
             mail: mail(set(config.mail.smtp_url), &config.mail.mail_from)?,
             log: config.log,
         };
         settings.secrets_suffice(embedded)?;
+        ensure!(
+            settings.demo || !settings.allow_loopback_webhooks,
+            "--allow-loopback-webhooks lets merchants reach this machine's own services, so it \
+             works in demo mode only: leave it out, or add --demo"
+        );
         Ok(settings)
     }
 
@@ -279,6 +287,13 @@ mod tests {
         assert!(!resolve(&[DATABASE, SECRET]).unwrap().demo);
         assert!(resolve(&[DATABASE, SECRET, "--demo"]).unwrap().demo);
         assert!(!resolve(&["--demo=false", "serve"]).unwrap().demo);
+    }
+
+    #[test]
+    fn webhooks_reach_this_machine_in_demo_mode_only() {
+        assert!(!resolve(&[]).unwrap().allow_loopback_webhooks);
+        assert!(resolve(&["--allow-loopback-webhooks"]).unwrap().allow_loopback_webhooks);
+        assert!(refusal(&["--no-demo", "--allow-loopback-webhooks"]).contains("demo mode only"));
     }
 
     #[test]
