@@ -25,6 +25,12 @@ impl Stop {
         Ok(Self(times))
     }
 
+    /// Told by a sender instead of a signal: for a server that is one of several in its process.
+    pub fn by_hand() -> (watch::Sender<usize>, Self) {
+        let (told, times) = watch::channel(0);
+        (told, Self(times))
+    }
+
     pub fn is_asked(&self) -> bool {
         *self.0.borrow() > 0
     }

@@ -1,7 +1,14 @@
 //! The one integration test binary: real processes, a real database per test.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(dead_code, reason = "what tests share is there before the last of them uses it")]
 
+mod app;
 mod embedded;
+mod invariants;
+mod log;
+mod orders;
 mod postgres;
 mod provider;
+mod raw;
+mod redis;

@@ -1,0 +1,76 @@
+//! The real HTTP server in this process, as often as a test wants.
+
+use std::net::{SocketAddr, TcpListener};
+
+use actix_web::dev::ServerHandle;
+use api::app::{App, Ingredients};
+use api::jobs::{self, Jobs};
+use api::provider::client::ProviderClient;
+use api::serve::{self, web};
+use api::stop::Stop;
+use tokio::sync::watch;
+
+use super::options::Options;
+
+/// One server with an application of its own.
+pub(crate) struct Server {
+    pub(crate) app: App,
+    pub(crate) address: SocketAddr,
+    handle: ServerHandle,
+    told: watch::Sender<usize>,
+    jobs: Option<Jobs>,
+}
+
+/// What a server is started on.
+pub(super) struct Parts<'a> {
+    pub(super) database_url: &'a str,
+    pub(super) redis_url: Option<String>,
+    pub(super) provider_url: &'a str,
+    pub(super) secret: [u8; 32],
+    pub(super) options: &'a Options,
+}
+
+pub(super) async fn start(parts: &Parts<'_>, listener: TcpListener) -> Server {
+    let app = App::new(ingredients(parts)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (told, stop) = Stop::by_hand();
+    let threads = web::Threads { workers: Some(2), grace: parts.options.timing.grace };
+    let server = web::server(listener, app.clone(), threads, stop).unwrap();
+    let handle = server.handle();
+    tokio::spawn(server);
+    let jobs = parts.options.jobs.then(|| jobs::start(&app));
+    Server { app, address, handle, told, jobs }
+}
+
+fn ingredients(parts: &Parts<'_>) -> Ingredients {
+    let timing = parts.options.timing;
+    let http = serve::http().unwrap();
+    Ingredients {
+        database_url: parts.database_url.to_owned(),
+        db_connections: parts.options.db_connections,
+        redis_url: parts.redis_url.clone(),
+        secret: parts.secret,
+        provider: ProviderClient::new(parts.provider_url, http, timing.provider_timeout),
+        limits: timing,
+        demo: true,
+    }
+}
+
+impl Server {
+    pub(crate) fn base_url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// As a signal would: running requests finish.
+    pub(crate) async fn stop(&self) {
+        self.told.send_modify(|times| *times += 1);
+        self.handle.stop(true).await;
+        self.app.flights.drained().await;
+        self.app.db.close();
+    }
+
+    /// Whether its jobs run by themselves.
+    pub(crate) fn has_jobs(&self) -> bool {
+        self.jobs.is_some()
+    }
+}
