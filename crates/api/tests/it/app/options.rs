@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use api::config::Timing;
+use api::config::{Mail, Redacted, Timing};
 use api::webhooks::signature::Secret;
 
 use crate::redis::TestRedis;
@@ -17,6 +17,8 @@ pub(crate) struct Options {
     pub(crate) redis_password: Option<&'static str>,
     pub(crate) knows_redis_password: bool,
     pub(crate) webhooks: bool,
+    pub(crate) loopback_targets: bool,
+    smtp_url: Option<String>,
     webhook_secret: [u8; 32],
 }
 
@@ -38,6 +40,8 @@ impl Default for Options {
             redis_password: None,
             knows_redis_password: true,
             webhooks: false,
+            loopback_targets: true,
+            smtp_url: None,
             webhook_secret: rand::random(),
         }
     }
@@ -95,6 +99,25 @@ impl Options {
     pub(crate) fn webhooks(mut self) -> Self {
         self.webhooks = true;
         self
+    }
+
+    /// Events of ours go nowhere on this machine, as in production.
+    pub(crate) fn public_targets_only(mut self) -> Self {
+        self.loopback_targets = false;
+        self
+    }
+
+    /// Mails go to this server.
+    pub(crate) fn smtp(mut self, url: &str) -> Self {
+        self.smtp_url = Some(url.to_owned());
+        self
+    }
+
+    pub(super) fn mail(&self) -> Mail {
+        Mail {
+            smtp_url: self.smtp_url.clone().map(Redacted::new),
+            from: "Payonce <shop@payonce.test>".parse().unwrap(),
+        }
     }
 
     /// What events of the provider are signed with.

@@ -51,6 +51,9 @@ fn ingredients(parts: &Parts<'_>) -> Ingredients {
         redis_url: parts.redis_url.clone(),
         secret: parts.secret,
         provider: ProviderClient::new(parts.provider_url, http, timing.provider_timeout),
+        webhook_secrets: parts.options.webhook_secrets(),
+        allow_loopback_webhooks: parts.options.loopback_targets,
+        mail: parts.options.mail(),
         limits: timing,
         demo: true,
     }
