@@ -13,6 +13,7 @@ use time::OffsetDateTime;
 use tokio::runtime::Handle;
 
 use crate::accounts::Sessions;
+use crate::budget::Budgets;
 use crate::catalog::Catalogue;
 use crate::clock::Clock;
 use crate::config::{Mail, Timing};
@@ -64,6 +65,8 @@ pub struct Shared {
     pub catalogue: Catalogue,
     /// Who a token belongs to.
     pub sessions: Sessions,
+    /// How much one account may ask for.
+    pub budgets: Budgets,
     /// Demo products, accounts and lab.
     pub demo: bool,
     runtime: Handle,
@@ -122,6 +125,7 @@ impl App {
             mailer: Mailer::new(&ingredients.mail)?,
             catalogue,
             sessions: Sessions::default(),
+            budgets: Budgets::new(!ingredients.demo),
             demo: ingredients.demo,
             runtime: Handle::current(),
         })))

@@ -27,6 +27,7 @@ pub mod pages;
 
 #[cfg(feature = "bench")]
 pub mod bench;
+pub mod budget;
 pub mod clock;
 pub mod db;
 pub mod embedded;

@@ -254,6 +254,12 @@ async fn settle<O: Operation>(
                 }
             }
         }
+        if rounds == 0
+            && let Err(limited) = app.budgets.execute(&claim.identity.scope)
+        {
+            // A key that is known is answered, however much its account has asked for.
+            return known_or(app, claim, limited).await;
+        }
         if rounds == ROUNDS_MAX {
             return Err(Problem::internal(&"a key stayed contested"));
         }
@@ -279,6 +285,19 @@ async fn settle<O: Operation>(
             }
             Err(stop) => return Err(ended(stop)),
         }
+    }
+}
+
+async fn known_or(
+    app: &App,
+    claim: &Claim,
+    problem: Problem,
+) -> Result<(Finished, Source), Problem> {
+    match decide(app, claim).await.map_err(Problem::from)? {
+        Decision::Execute => Err(problem),
+        Decision::Replay(finished) => Ok((*finished, Source::Postgres)),
+        Decision::Refuse(refusal) => Err(*refusal),
+        Decision::Wait { .. } | Decision::TakeOver { .. } => Err(in_progress()),
     }
 }
 

@@ -64,6 +64,7 @@ pub async fn sign_in(app: &App, wish: &CreateSession, kind: Kind) -> Result<Toke
         return Err(Problem::invalid("/password", "A password has 10 to 200 characters."));
     }
     let email = wish.email.trim().to_lowercase();
+    app.budgets.sign_in(&email)?;
     let mut conn = app.db.connection().await?;
     let found = sql::by_email(&mut conn, &email).await;
     let (account, hash) = conn.end(found)?.unzip();
