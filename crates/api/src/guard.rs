@@ -49,7 +49,7 @@ impl Rules {
 }
 
 /// Top-level members that enter a fingerprint as an HMAC.
-const SECRET_MEMBERS: &[&str] = &["password"];
+pub(crate) const SECRET_MEMBERS: &[&str] = &["password"];
 
 /// A request that passed everything up to the record look-up.
 pub struct Guarded {

@@ -1,5 +1,13 @@
 //! The shop's pages: page structs beside their handlers, logic here and not in the templates.
 
+mod routes;
+
+mod cookies;
+mod posted;
+mod response;
+mod said;
+mod visitor;
+
 mod layout;
 mod marks;
 mod moment;
@@ -17,6 +25,7 @@ mod inspect;
 mod mailbox;
 mod order;
 mod orders;
+mod preferences;
 mod redrawn;
 mod shop;
 mod sign_in;
@@ -36,6 +45,7 @@ pub use order::{
 };
 pub use orders::{OrderRow, Orders, Standing};
 pub use redrawn::{Reason, Redrawn, RedrawnForm};
+pub use routes::{configure, nowhere};
 pub use shop::{Choice, Product, Shop};
 pub use sign_in::SignIn;
 pub use words::Words;

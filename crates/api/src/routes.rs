@@ -15,7 +15,7 @@ use crate::app::App;
 use crate::catalog::read as products;
 use crate::guard::{Guarded, Rule, Rules};
 use crate::problem::{Code, Problem};
-use crate::{openapi, orders, payments, records};
+use crate::{openapi, orders, pages, payments, records};
 
 /// The API.
 pub fn api() -> Api {
@@ -204,6 +204,9 @@ fn wrong_method(request: &HttpRequest, allow: &str) -> Result<HttpResponse, Prob
 
 /// Nothing is at this address.
 pub async fn nowhere(request: HttpRequest) -> Result<HttpResponse, Problem> {
+    if let Some(page) = pages::nowhere(&request) {
+        return Ok(page);
+    }
     Err(Problem::not_found().at(request.path()))
 }
 

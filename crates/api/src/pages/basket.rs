@@ -1,6 +1,6 @@
 //! What lies in the cart, as the cart page and the checkout both show it.
 
-use domain::{Money, Sku};
+use domain::{Money, MoneyError, Sku};
 
 use super::assets;
 
@@ -27,10 +27,32 @@ pub struct Line {
 pub struct Total {
     pub currency: &'static str,
     pub amount: Money,
-    pub minor: i64,
 }
 
 impl Basket {
+    /// The lines with their totals.
+    ///
+    /// # Errors
+    /// When a total is too large.
+    pub fn of(lines: Vec<Line>) -> Result<Self, MoneyError> {
+        let mut totals: Vec<Total> = Vec::new();
+        for line in &lines {
+            let currency = line.amount.currency.code();
+            match totals.iter_mut().find(|total| total.currency == currency) {
+                Some(total) => *total = total.amount.checked_add(line.amount)?.into(),
+                None => totals.push(line.amount.into()),
+            }
+        }
+        Ok(Self { lines, totals })
+    }
+
+    /// What a form's key is bound to: products, quantities and prices, in whatever order they came.
+    pub(super) fn content(&self) -> String {
+        let mut lines: Vec<String> = self.lines.iter().map(Line::content).collect();
+        lines.sort_unstable();
+        lines.join("\n")
+    }
+
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
@@ -52,6 +74,11 @@ impl Basket {
 }
 
 impl Line {
+    fn content(&self) -> String {
+        let Money { amount, currency } = self.unit_price;
+        format!("{} {} {amount} {currency}", self.sku, self.quantity)
+    }
+
     pub(super) fn picture(&self) -> &'static str {
         assets::picture(&self.sku)
     }
@@ -71,6 +98,6 @@ impl Line {
 
 impl From<Money> for Total {
     fn from(amount: Money) -> Self {
-        Self { currency: amount.currency.code(), amount, minor: amount.amount }
+        Self { currency: amount.currency.code(), amount }
     }
 }

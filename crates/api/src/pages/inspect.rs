@@ -1,5 +1,8 @@
 //! `/inspect`: one timeline per key or order, and the answer to "was I charged twice?".
 
+pub(super) mod look_up;
+mod sql;
+
 use askama::Template;
 use domain::OrderId;
 
@@ -8,6 +11,8 @@ use super::layout::Layout;
 use super::marks::{Chip, Mark};
 use super::moment::Moment;
 use super::orders::number;
+
+pub(super) use look_up::show_inspect;
 
 #[derive(Debug, Template)]
 #[template(path = "inspect.html")]

@@ -1,6 +1,9 @@
 //! The frame of every page: where we are, who looks, and the preferences in the header.
 
+use actix_web::HttpRequest;
+
 use super::assets;
+use super::cookies;
 use super::words::Words;
 
 /// What a page needs to draw the header and the footer.
@@ -45,6 +48,20 @@ pub(super) struct MenuLink {
 }
 
 impl Layout {
+    /// The frame where nobody's session is known: the preferences of the browser, no forms.
+    pub(super) fn bare(request: &HttpRequest, section: Section) -> Self {
+        let cookie = |name| cookies::read(request.headers(), name);
+        Self {
+            words: Words::of(cookie(cookies::LANGUAGE).unwrap_or_default()),
+            section,
+            theme: cookie(cookies::THEME).and_then(Theme::from_name),
+            csrf: String::new(),
+            back: back(request),
+            cart_count: 0,
+            signed_in: None,
+        }
+    }
+
     pub(super) fn links(&self) -> [MenuLink; 5] {
         let link = |section, href, text| MenuLink { href, text, current: self.section == section };
         [
@@ -68,6 +85,11 @@ impl Layout {
     pub(super) fn asset(&self, name: &str) -> &'static str {
         assets::url(name)
     }
+}
+
+/// This page, for whoever comes back after changing a preference. A post has no page of its own.
+fn back(request: &HttpRequest) -> String {
+    if request.method().is_safe() { request.uri().to_string() } else { "/".to_owned() }
 }
 
 impl Theme {

@@ -1,10 +1,32 @@
 //! `/mailbox`: the mails this shop sent, so that a second receipt could not hide.
 
+mod sql;
+
+use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 
-use super::layout::Layout;
+use super::layout::{Layout, Section};
 use super::marks::{Chip, Mark};
 use super::moment::Moment;
+use super::response::{self, Shown};
+use super::visitor::Visitor;
+use crate::app::App;
+
+/// `GET /mailbox`
+pub(super) async fn show_mailbox(app: App, request: HttpRequest) -> HttpResponse {
+    response::answer(&request, show(&app, &request).await)
+}
+
+async fn show(app: &App, request: &HttpRequest) -> Shown {
+    let visitor = Visitor::greet(app, request).await?;
+    let everybody = visitor.account.is_merchant();
+    let whose = (!everybody).then_some(visitor.account.id);
+    let mut conn = app.db.connection().await?;
+    let mails = sql::newest(&mut conn, whose).await;
+    let mails = conn.end(mails)?;
+    let page = visitor.layout(app, request, Section::Mailbox).await?;
+    Ok(visitor.show(request, &Mailbox { page, mails, everybody }))
+}
 
 #[derive(Debug, Template)]
 #[template(path = "mailbox.html")]

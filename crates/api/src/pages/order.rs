@@ -1,5 +1,9 @@
 //! `/orders/{id}`: what became of the money, told truthfully in every state.
 
+pub(super) mod act;
+pub(super) mod own;
+pub(super) mod show;
+mod sql;
 mod view;
 
 use askama::Template;

@@ -10,6 +10,8 @@ pub struct Redrawn {
     pub page: Layout,
     pub reason: Reason,
     pub form: Option<RedrawnForm>,
+    /// The page that draws the form.
+    pub back: String,
 }
 
 #[derive(Debug, Clone, Copy)]

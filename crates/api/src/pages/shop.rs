@@ -1,11 +1,62 @@
 //! `/`: the promise, the proof, and things to buy.
 
+use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
 use domain::{Currency, Money, Quantity, Sku};
+use serde::Deserialize;
 
-use super::assets;
-use super::layout::Layout;
+use super::basket::Basket;
+use super::layout::{Layout, Section};
 use super::marks::Notice;
+use super::response::{self, Shown};
+use super::visitor::Visitor;
+use super::{assets, cart};
+use crate::app::App;
+use crate::catalog;
+
+/// More than a person looks through.
+const SHOWN_MAX: i64 = 100;
+
+/// The currency filter; one that we do not know filters nothing.
+#[derive(Deserialize)]
+pub(super) struct Filter {
+    currency: Option<String>,
+}
+
+/// `GET /`
+pub(super) async fn show_shop(
+    app: App,
+    request: HttpRequest,
+    filter: web::Query<Filter>,
+) -> HttpResponse {
+    response::answer(&request, show(&app, &request, &filter).await)
+}
+
+async fn show(app: &App, request: &HttpRequest, filter: &Filter) -> Shown {
+    let visitor = Visitor::greet(app, request).await?;
+    let chosen: Option<Currency> = filter.currency.as_ref().and_then(|code| code.parse().ok());
+    let (_, basket) = cart::contents(app, &visitor).await?;
+    let mut conn = app.db.connection().await?;
+    let listed = catalog::sql::page(&mut conn, None, SHOWN_MAX).await;
+    let listed = conn.end(listed)?.into_iter().map(|(_, product)| product);
+    let mut products: Vec<Product> = listed.map(|p| Product::new(p, &basket)).collect();
+    let currencies = currencies(&products);
+    products.retain(|product| chosen.is_none_or(|chosen| product.price.currency == chosen));
+    let page = visitor.layout(app, request, Section::Shop).await?;
+    let page = Shop { page, currencies, chosen, products, notice: None };
+    Ok(visitor.show(request, &page))
+}
+
+/// Each currency once, in the order of the catalogue.
+fn currencies(products: &[Product]) -> Vec<Choice> {
+    let mut currencies: Vec<Choice> = Vec::new();
+    for Product { price, .. } in products {
+        if currencies.iter().all(|choice| choice.currency != price.currency) {
+            currencies.push(price.currency.into());
+        }
+    }
+    currencies
+}
 
 #[derive(Debug, Template)]
 #[template(path = "shop.html")]
@@ -57,6 +108,13 @@ impl Shop {
 }
 
 impl Product {
+    fn new(product: catalog::Product, basket: &Basket) -> Self {
+        let catalog::Product { sku, name, description, price, stock } = product;
+        let in_cart = basket.lines.iter().find(|line| line.sku == sku);
+        let in_cart = in_cart.map_or(0, |line| line.quantity);
+        Self { sku, name, description, price, stock, in_cart }
+    }
+
     fn picture(&self) -> &'static str {
         assets::picture(&self.sku)
     }

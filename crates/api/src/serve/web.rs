@@ -17,7 +17,7 @@ use tracing::Instrument as _;
 use crate::app::App;
 use crate::problem::Problem;
 use crate::stop::Stop;
-use crate::{guard, health, openapi, routes};
+use crate::{guard, health, openapi, pages, routes};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// A client that sends its header or body more slowly than this is in no hurry.
@@ -74,6 +74,7 @@ fn everything(config: &mut web::ServiceConfig) {
     for service in routes::api().into_services() {
         config.service(service);
     }
+    pages::configure(config);
 }
 
 /// One span and one log line for each request; a panic is a 500 like any other.

@@ -89,12 +89,14 @@ fn carts() -> Vec<Sample> {
 fn checkout(notice: Option<Notice>) -> Checkout {
     Checkout {
         page: layout(Section::Elsewhere),
+        cart: "cart_1".to_owned(),
         basket: basket(),
         key: key(),
         email: "ada@example.com".to_owned(),
         email_fault: None,
         chosen: "pm_card_ok".to_owned(),
         notice,
+        last_order: None,
     }
 }
 
@@ -278,8 +280,14 @@ fn lists() -> Vec<Sample> {
     let signed_in =
         Layout { signed_in: Some("shopper@payonce.test".to_owned()), ..layout(Section::Elsewhere) };
     vec![
-        sample("orders", &Orders { page: page(), orders: rows, next: Some("abc".to_owned()) }),
-        sample("orders-empty", &Orders { page: signed_in.clone(), orders: Vec::new(), next: None }),
+        sample(
+            "orders",
+            &Orders { page: page(), orders: rows, next: Some("abc".to_owned()), everybody: false },
+        ),
+        sample(
+            "orders-empty",
+            &Orders { page: signed_in.clone(), orders: Vec::new(), next: None, everybody: true },
+        ),
         sample("mailbox", &Mailbox { page: layout(Section::Mailbox), mails, everybody: false }),
         sample(
             "mailbox-empty",
@@ -515,11 +523,21 @@ fn errors() -> Vec<Sample> {
     };
     samples.push(sample(
         "redrawn",
-        &Redrawn { page: layout(Section::Elsewhere), reason: Reason::NoCookie, form: Some(form) },
+        &Redrawn {
+            page: layout(Section::Elsewhere),
+            reason: Reason::NoCookie,
+            form: Some(form),
+            back: "/".to_owned(),
+        },
     ));
     samples.push(sample(
         "redrawn-bare",
-        &Redrawn { page: layout(Section::Elsewhere), reason: Reason::OldSession, form: None },
+        &Redrawn {
+            page: layout(Section::Elsewhere),
+            reason: Reason::OldSession,
+            form: None,
+            back: "/checkout".to_owned(),
+        },
     ));
     samples
 }
