@@ -1,6 +1,7 @@
 //! What the shop sells: names and prices in process, stock in the database.
 
 pub mod demo;
+pub mod movement;
 pub mod read;
 pub mod sql;
 

@@ -15,6 +15,7 @@ pub mod accounts;
 pub mod catalog;
 pub mod orders;
 pub mod payments;
+pub mod refunds;
 
 pub mod made_by;
 pub mod mail;

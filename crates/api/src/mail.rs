@@ -3,7 +3,7 @@
 pub mod smtp;
 pub mod sql;
 
-use domain::ReceiptId;
+use domain::{Money, ReceiptId, RefundId};
 use sqlx::{PgConnection, Row};
 use time::OffsetDateTime;
 
@@ -67,4 +67,34 @@ pub async fn queue_receipt(
         to: row.try_get("recipient")?,
         created_at: row.try_get("created_at")?,
     }))
+}
+
+/// Queues the one notice of a refund, where there is somebody to write to.
+pub async fn queue_refund_notice(
+    conn: &mut PgConnection,
+    app: &App,
+    order: &Order,
+    refund: RefundId,
+    amount: Money,
+) -> sqlx::Result<()> {
+    let Some(to) = &order.email else { return Ok(()) };
+    let text =
+        format!("{amount} went back to you, once.\n\nOrder   {}\nRefund  {refund}\n", order.id);
+    sqlx::query(
+        "insert into mail (id, account_id, order_id, kind, subject_id, message_id, recipient,
+                           subject, body)
+         values ($1, $2, $3, 'refund_notice', $4, $5, $6, $7, $8)
+         on conflict on constraint mail_once do nothing",
+    )
+    .bind(app.clock.new_id())
+    .bind(order.account_id.uuid())
+    .bind(order.id.uuid())
+    .bind(refund.uuid())
+    .bind(format!("<{refund}@payonce.test>"))
+    .bind(to)
+    .bind(format!("Your refund of {amount}"))
+    .bind(text)
+    .execute(conn)
+    .await?;
+    Ok(())
 }

@@ -12,10 +12,10 @@ use utoipa::{Modify, OpenApi, ToSchema};
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use crate::accounts::{create as accounts, current};
-use crate::catalog::read as products;
+use crate::catalog::{movement, read as products};
 use crate::problem::Problem;
 use crate::routes::{self, RouteFacts};
-use crate::{orders, payments, records};
+use crate::{orders, payments, records, refunds};
 
 /// The API of Payonce.
 #[derive(OpenApi)]
@@ -28,9 +28,11 @@ use crate::{orders, payments, records};
     security(("bearer" = [])),
     paths(
         accounts::create_account, current::get_account, current::create_session, current::delete_session,
-        products::list_products, products::get_product,
+        products::list_products, products::get_product, movement::create_stock_movement,
         orders::create::create_order, orders::read::list_orders, orders::read::get_order, orders::cancel::cancel_order,
+        orders::receipt::create_receipt,
         payments::create::create_payment, payments::read::get_payment,
+        refunds::create::create_refund, refunds::read::get_refund,
         records::get_record, routes::policy,
     ),
     components(schemas(ProblemBody)),

@@ -5,6 +5,7 @@ pub mod create;
 pub mod expire;
 pub mod place;
 pub mod read;
+pub mod receipt;
 pub mod sql;
 
 use domain::{

@@ -50,7 +50,7 @@ pub async fn payment_declined(
     event(conn, app, "payment.declined", payment.uuid(), order, data).await
 }
 
-/// Money went back.
+/// Money went back: an event for merchants, a notice for the buyer.
 pub async fn refund_succeeded(
     conn: &mut PgConnection,
     app: &App,
@@ -61,7 +61,8 @@ pub async fn refund_succeeded(
     let data = json!({
         "order_id": order.id, "refund_id": refund, "amount": MoneyBody::from(amount),
     });
-    event(conn, app, "refund.succeeded", refund.uuid(), order, data).await
+    event(conn, app, "refund.succeeded", refund.uuid(), order, data).await?;
+    mail::queue_refund_notice(conn, app, order, refund, amount).await
 }
 
 /// One event, and a delivery to each endpoint that listens to its kind.

@@ -1,6 +1,6 @@
 //! Payments: charges that somebody else makes, each at most once.
 
-pub mod converse;
+mod charge;
 pub mod create;
 pub mod read;
 pub mod recover;
@@ -115,6 +115,17 @@ pub fn called_off(payment: &Payment) -> Problem {
         "The provider could not be reached in time, so the charge was called off. Nothing was charged. Pay with a new key.",
     )
     .member("state", "cancelled")
+    .member("payment_id", payment.id.to_string())
+    .resource(&payment.path())
+}
+
+/// What a payment is answered with whose money the order could not take.
+pub fn sent_back(payment: &Payment) -> Problem {
+    Problem::new(
+        Code::InvalidTransition,
+        "The money arrived when the order could no longer take it. All of it goes back by itself.",
+    )
+    .member("state", payment.status.as_str())
     .member("payment_id", payment.id.to_string())
     .resource(&payment.path())
 }

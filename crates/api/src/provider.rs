@@ -1,6 +1,7 @@
 //! The payment provider: the client that talks to it, and a mock one that stands in for it.
 
 pub mod client;
+pub mod converse;
 pub mod mock;
 
 use sha2::{Digest, Sha256};

@@ -12,15 +12,14 @@ use serde_json::json;
 
 use crate::accounts::{Role, create as accounts, current};
 use crate::app::App;
-use crate::catalog::read as products;
+use crate::catalog::{movement, read as products};
 use crate::guard::{Guarded, Rule, Rules};
 use crate::problem::{Code, Problem};
-use crate::{openapi, orders, pages, payments, records};
+use crate::{openapi, orders, pages, payments, records, refunds};
 
 /// The API.
 pub fn api() -> Api {
     let merchant = Rule { role: Some(Role::Merchant), ..Rule::default() };
-    let _ = merchant;
     let anonymous = Rule { anonymous: true, ..Rule::default() };
     let bodiless = Rule { bodiless: true, ..Rule::default() };
     let keyed = Rule::default();
@@ -43,14 +42,34 @@ pub fn api() -> Api {
 
     api.read("/v1/products", products::list_products);
     api.read("/v1/products/{sku}", products::get_product);
+    api.guarded(
+        Method::POST,
+        "/v1/products/{sku}/stock-movements",
+        merchant,
+        movement::create_stock_movement,
+    );
 
     api.guarded(Method::POST, "/v1/orders", keyed, orders::create::create_order);
     api.read("/v1/orders", orders::read::list_orders);
     api.read("/v1/orders/{id}", orders::read::get_order);
     api.guarded(Method::POST, "/v1/orders/{id}/cancel", bodiless, orders::cancel::cancel_order);
+    api.guarded(
+        Method::POST,
+        "/v1/orders/{id}/receipts",
+        bodiless,
+        orders::receipt::create_receipt,
+    );
 
     api.guarded(Method::POST, "/v1/orders/{id}/payments", keyed, payments::create::create_payment);
     api.read("/v1/payments/{id}", payments::read::get_payment);
+    // All members of a refund are optional, and so is its body: without one, all of it goes back.
+    api.guarded(
+        Method::POST,
+        "/v1/payments/{id}/refunds",
+        bodiless,
+        refunds::create::create_refund,
+    );
+    api.read("/v1/refunds/{id}", refunds::read::get_refund);
 
     api.read("/v1/idempotency-keys/{key}", records::get_record);
     api.read("/.well-known/idempotency", policy);

@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 
 use domain::{Currency, Money, Offer, Sku};
+use idempotency::Identity;
 use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{FromRow, Row};
 use uuid::Uuid;
 
+use super::movement::StockMovementBody;
 use super::{Listed, Product};
 
 impl<'r> FromRow<'r, PgRow> for Product {
@@ -71,13 +73,57 @@ pub async fn stock(conn: &mut PgConnection, ids: &[i32]) -> sqlx::Result<HashMap
     Ok(rows.into_iter().collect())
 }
 
-/// Puts the goods of an order back, once, and writes down that they came back. The rows are
-/// locked in id order, like everywhere. Returns how many products came back.
+/// Changes what is in stock of a product. `None`: there is no such product, or not so much of it.
+pub async fn change_stock(
+    conn: &mut PgConnection,
+    sku: &Sku,
+    delta: i64,
+) -> sqlx::Result<Option<(i32, i64)>> {
+    sqlx::query_as(
+        "update product set stock = stock + $2 where sku = $1 and stock + $2 >= 0
+         returning id, stock",
+    )
+    .bind(sku.as_str())
+    .bind(delta)
+    .fetch_optional(conn)
+    .await
+}
+
+/// Writes down what a merchant has changed.
+pub async fn insert_correction(
+    conn: &mut PgConnection,
+    product: i32,
+    movement: &StockMovementBody,
+    made_by: &Identity,
+) -> sqlx::Result<()> {
+    sqlx::query(
+        "insert into stock_movement (id, product_id, delta, kind, reason, stock_after, created_at,
+                                     made_by, key)
+         values ($1, $2, $3, 'corrected', $4, $5, $6, $7, $8)",
+    )
+    .bind(movement.id.uuid())
+    .bind(product)
+    .bind(movement.delta)
+    .bind(&movement.reason)
+    .bind(movement.stock_after)
+    .bind(movement.created_at)
+    .bind(made_by.scope.as_bytes())
+    .bind(made_by.key.as_str())
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Puts the goods of an order back, each line once, and writes down that they came back. The
+/// order is locked; the products are locked in id order, like everywhere. Returns how many
+/// products came back.
 pub async fn return_goods(conn: &mut PgConnection, order: Uuid, reason: &str) -> sqlx::Result<u64> {
     let returned = sqlx::query(
         "with locked as materialized (
              select p.id from product p
              where p.id in (select product_id from order_line where order_id = $1)
+               and not exists (select from stock_movement m where m.order_id = $1
+                               and m.kind = 'returned' and m.product_id = p.id)
              order by p.id for update
          ),
          returned as (

@@ -18,7 +18,6 @@ use idempotency::{Claim, Finished};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::converse::{self, Talk};
 use super::{Payment, PaymentBody, settle, sql};
 use crate::accounts::Account;
 use crate::app::App;
@@ -29,6 +28,7 @@ use crate::money::MoneyBody;
 use crate::operation::{Operation, Stop, outcome_unknown};
 use crate::orders::{self, Order};
 use crate::problem::Problem;
+use crate::provider::converse::{self, Talk};
 use crate::provider::provider_key;
 
 /// A wish to pay.

@@ -1,4 +1,5 @@
-//! Recovery: finds records whose holder died or lost the answer, and settles them.
+//! Recovery: finds records of payments and refunds whose holder died or lost the answer, and
+//! settles them.
 //!
 //! Every process does this. A record is taken under its own row lock and gets a lease like any
 //! other attempt, so two processes never talk about one charge, and a process that stops while it
@@ -6,12 +7,14 @@
 
 use std::time::Duration;
 
-use idempotency::postgres;
+use idempotency::Finished;
+use idempotency::postgres::{self, Attempt};
 
 use super::create;
 use crate::app::App;
 use crate::db;
 use crate::operation::Stop;
+use crate::refunds;
 
 /// A record that could not be settled rests twice as long after every attempt, up to this.
 const PAUSE_MAX: Duration = Duration::from_mins(1);
@@ -38,8 +41,8 @@ pub async fn run_once(app: &App) -> sqlx::Result<(usize, usize)> {
     Ok((taken, settled))
 }
 
-async fn recover(app: &App, attempt: postgres::Attempt, attempts: i32) -> bool {
-    match create::resume(app, attempt.clone(), attempts).await {
+async fn recover(app: &App, attempt: Attempt, attempts: i32) -> bool {
+    match resume(app, attempt.clone(), attempts).await {
         Ok(_) => {
             metrics::counter!("payonce_recovered_total").increment(1);
             true
@@ -53,7 +56,17 @@ async fn recover(app: &App, attempt: postgres::Attempt, attempts: i32) -> bool {
     }
 }
 
-async fn put_off(app: &App, attempt: &postgres::Attempt, attempts: i32, stop: &Stop) {
+/// What the record is about says who goes on with it.
+async fn resume(app: &App, attempt: Attempt, attempts: i32) -> Result<Finished, Stop> {
+    let mut conn = app.db.connection().await?;
+    let is_refund = refunds::sql::is_refund(&mut conn, attempt.subject).await;
+    match conn.end(is_refund)? {
+        true => refunds::resume::resume(app, attempt, attempts).await,
+        false => create::resume(app, attempt, attempts).await,
+    }
+}
+
+async fn put_off(app: &App, attempt: &Attempt, attempts: i32, stop: &Stop) {
     if attempts >= ALARM_AFTER {
         metrics::counter!("payonce_unknown_outcome_alarms_total").increment(1);
         tracing::error!(

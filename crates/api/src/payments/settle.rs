@@ -9,14 +9,14 @@ use idempotency::postgres::{self, Attempt, Ending};
 use idempotency::reply::ReplyHeader;
 use idempotency::{Finished, Outcome, Reply};
 
-use super::{Payment, PaymentBody, called_off, declined, sql};
+use super::{Payment, PaymentBody, called_off, declined, sent_back, sql};
 use crate::app::App;
 use crate::db::{self, Tx};
 use crate::fault;
 use crate::operation::Stop;
 use crate::orders::{self, Order};
-use crate::outbox;
 use crate::problem::Problem;
+use crate::{outbox, refunds};
 
 /// Settles the payment of an attempt, and finishes its record.
 ///
@@ -89,8 +89,7 @@ async fn effects(
                 .map_err(|error| Stop::Passing(Problem::internal(&error)))?;
             sql::post(tx, transaction.uuid(), &entry, payment.id, None).await?;
             if payment.misdirected {
-                // The order cannot take the money any more.
-                return Ok(());
+                return refunds::automatic(tx, app, order, payment).await;
             }
             if !orders::sql::set_status(tx, order, domain::OrderStatus::Paid).await? {
                 return Err(Stop::Taken);
@@ -142,6 +141,9 @@ async fn finish(
 fn reply(payment: &Payment, outcome: &ChargeOutcome) -> Result<(Reply, Outcome), Stop> {
     let request = format!("/v1/orders/{}/payments", payment.order_id);
     match outcome {
+        ChargeOutcome::Succeeded { .. } if payment.misdirected => {
+            Ok((sent_back(payment).at(&request).to_reply(), Outcome::Failed))
+        }
         ChargeOutcome::Succeeded { .. } => {
             let body = serde_json::to_vec(&PaymentBody::from(payment.clone()))
                 .map_err(|error| Stop::Passing(Problem::internal(&error)))?;

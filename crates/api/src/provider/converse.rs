@@ -1,38 +1,80 @@
-//! The talk with the provider about one charge: send, ask, send again, under one provider key.
+//! The talk with the provider about one errand: send, ask, send again, under one provider key.
 //!
-//! What may be concluded is decided here, and errs on the safe side:
+//! What may be concluded is decided here, for charges and refunds alike, and errs on the safe side:
 //! - an answer for the provider key is final, whoever asked;
-//! - "no such charge" is never "failed": an attempt may still be under way, so the charge is sent,
-//!   which is harmless, since the provider makes it once per key;
+//! - "no such charge" is never "failed": an attempt may still be under way, so the errand is sent,
+//!   which is harmless, since the provider runs it once per key;
 //! - only the first owner may conclude that nothing was sent, and only if every attempt it made
 //!   was a definite not-sent. After a take-over somebody else's attempt may still arrive, so the
-//!   way out is to have the provider promise never to make the charge.
+//!   way out is to have the provider promise never to run the errand.
 
 use std::time::Duration;
 
-use domain::ChargeOutcome;
+use domain::PaymentId;
 use tokio::time::{Instant, sleep};
 
-use super::Payment;
+use super::client::{Answer, ProviderClient, Unreachable};
 use crate::app::App;
 use crate::fault;
 use crate::operation::Stop;
 use crate::problem::{Code, Problem};
-use crate::provider::client::{Answer, ChargeRequest};
 
 /// How often the first owner tries to get through before it gives up.
 const SENDS_MAX: usize = 3;
 /// How often a lost answer is asked for before the outcome counts as unknown.
 const ASKS_MAX: usize = 3;
-/// How many executions a charge that cannot be sent gets before it is called off.
+/// How many executions an errand that cannot be sent gets before it is called off.
 const CALL_OFF_AFTER: i32 = 4;
 const PAUSE: Duration = Duration::from_millis(150);
 const PENDING_PAUSE_MAX: Duration = Duration::from_millis(500);
 
+/// Something that the provider does for us, once per provider key.
+pub trait Errand: Sync {
+    /// What can become of it.
+    type Outcome: Send;
+    /// `charge`, `refund`
+    const NAME: &'static str;
+    /// The fault points around a call.
+    const POINTS: Points;
+
+    /// The payment that it is about.
+    fn payment(&self) -> PaymentId;
+
+    /// Whether it may be given up for good when it cannot be sent.
+    fn may_be_called_off(&self) -> bool;
+
+    /// One attempt.
+    fn send(&self, provider: &ProviderClient)
+    -> impl Future<Output = Answer<Self::Outcome>> + Send;
+
+    /// What the provider has under the key: nothing, something pending, or an outcome.
+    fn find(
+        &self,
+        provider: &ProviderClient,
+    ) -> impl Future<Output = Result<Option<Option<Self::Outcome>>, Unreachable>> + Send;
+
+    /// Asks for the promise never to do it.
+    fn call_off(
+        &self,
+        provider: &ProviderClient,
+    ) -> impl Future<Output = Answer<Self::Outcome>> + Send;
+
+    /// What the caller is told when the provider does not take such an errand.
+    fn refused(reason: String) -> Problem;
+}
+
+/// Names of fault points.
+pub struct Points {
+    /// Nothing of this attempt has left.
+    pub before_send: &'static str,
+    /// Its answer has come, and nobody else has seen it.
+    pub after_send: &'static str,
+}
+
 /// What the talk came to.
-pub enum Talk {
+pub enum Talk<Outcome> {
     /// The provider's final word.
-    Settled(ChargeOutcome),
+    Settled(Outcome),
     /// Certainly nothing was sent; the problem says why.
     NothingSent(Problem),
     /// Nobody knows.
@@ -44,34 +86,32 @@ pub enum Talk {
 ///
 /// # Errors
 /// Only what a fault point injects.
-pub async fn converse(app: &App, payment: &Payment, taken_over: Option<i32>) -> Result<Talk, Stop> {
+pub async fn converse<E: Errand>(
+    app: &App,
+    errand: &E,
+    taken_over: Option<i32>,
+) -> Result<Talk<E::Outcome>, Stop> {
     let until = Instant::now() + app.limits.deadline;
-    let mut talk = Conversation { app, payment, until, all_unsent: taken_over.is_none() };
+    let mut talk = Conversation { app, errand, until, all_unsent: taken_over.is_none() };
     match taken_over {
         None => talk.send().await,
         Some(attempts) => talk.ask_first(attempts).await,
     }
 }
 
-struct Conversation<'a> {
+struct Conversation<'a, E> {
     app: &'a App,
-    payment: &'a Payment,
+    errand: &'a E,
     until: Instant,
     all_unsent: bool,
 }
 
-impl Conversation<'_> {
-    async fn send(&mut self) -> Result<Talk, Stop> {
-        let request = self.request();
+impl<E: Errand> Conversation<'_, E> {
+    async fn send(&mut self) -> Result<Talk<E::Outcome>, Stop> {
         let mut sends = 0;
         let mut asks = 0;
         loop {
-            fault::point("before_send").await?;
-            tracing::info!(target: "payonce::flow", step = "charge", payment = %self.payment.id,
-                amount = %self.payment.amount, "asks the provider to charge");
-            let answer = self.app.provider.charge(&request).await;
-            fault::point("after_send").await?;
-            let unsent = match answer {
+            let unsent = match self.attempt().await? {
                 Answer::Settled(outcome) => return Ok(Talk::Settled(outcome)),
                 Answer::Pending { retry_after } => {
                     self.all_unsent = false;
@@ -81,7 +121,7 @@ impl Conversation<'_> {
                     continue;
                 }
                 Answer::Refused { reason } if self.all_unsent => {
-                    return Ok(Talk::NothingSent(Problem::invalid("/payment_method", reason)));
+                    return Ok(Talk::NothingSent(E::refused(reason)));
                 }
                 Answer::Refused { .. } => return Ok(Talk::Unknown),
                 Answer::NotSent { reason } => {
@@ -90,7 +130,7 @@ impl Conversation<'_> {
                 }
                 Answer::Lost { reason } => {
                     self.all_unsent = false;
-                    tracing::warn!(%reason, payment = %self.payment.id, "the answer was lost");
+                    tracing::warn!(%reason, payment = %self.errand.payment(), "the answer was lost");
                     None
                 }
             };
@@ -116,26 +156,33 @@ impl Conversation<'_> {
         }
     }
 
+    async fn attempt(&self) -> Result<Answer<E::Outcome>, Stop> {
+        fault::point(E::POINTS.before_send).await?;
+        tracing::info!(target: "payonce::flow", step = E::NAME, payment = %self.errand.payment(),
+            "asks the provider for it");
+        let answer = self.errand.send(&self.app.provider).await;
+        fault::point(E::POINTS.after_send).await?;
+        Ok(answer)
+    }
+
     /// After a take-over: what became of it? Only if the provider has never heard of it, send.
-    async fn ask_first(&mut self, attempts: i32) -> Result<Talk, Stop> {
+    async fn ask_first(&mut self, attempts: i32) -> Result<Talk<E::Outcome>, Stop> {
         if let Some(outcome) = self.ask().await {
             return Ok(Talk::Settled(outcome));
         }
+        let given_up = attempts >= CALL_OFF_AFTER && self.errand.may_be_called_off();
         match self.send().await? {
-            Talk::Unknown | Talk::NothingSent(_) if attempts >= CALL_OFF_AFTER => {
-                Ok(self.call_off().await)
-            }
+            Talk::Unknown | Talk::NothingSent(_) if given_up => Ok(self.call_off().await),
             talk => Ok(talk),
         }
     }
 
     /// The provider's final word, if it has one by the time that is left.
-    async fn ask(&self) -> Option<ChargeOutcome> {
+    async fn ask(&self) -> Option<E::Outcome> {
         loop {
-            tracing::info!(target: "payonce::flow", step = "ask", payment = %self.payment.id,
-                "asks the provider what became of the charge");
-            let charge = self.app.provider.find_charge(&self.payment.provider_key).await.ok()??;
-            match charge.outcome {
+            tracing::info!(target: "payonce::flow", step = "ask", payment = %self.errand.payment(),
+                "asks the provider what became of it");
+            match self.errand.find(&self.app.provider).await.ok()?? {
                 Some(outcome) => return Some(outcome),
                 None if self.pause(PENDING_PAUSE_MAX).await => {}
                 None => return None,
@@ -143,8 +190,8 @@ impl Conversation<'_> {
         }
     }
 
-    async fn call_off(&self) -> Talk {
-        match self.app.provider.cancel_charge(&self.payment.provider_key).await {
+    async fn call_off(&self) -> Talk<E::Outcome> {
+        match self.errand.call_off(&self.app.provider).await {
             Answer::Settled(outcome) => Talk::Settled(outcome),
             Answer::Pending { .. }
             | Answer::Refused { .. }
@@ -161,22 +208,13 @@ impl Conversation<'_> {
         }
         fits
     }
-
-    fn request(&self) -> ChargeRequest {
-        ChargeRequest {
-            provider_key: self.payment.provider_key.clone(),
-            reference: self.payment.order_id.to_string(),
-            amount: self.payment.amount,
-            payment_method: self.payment.payment_method.clone(),
-        }
-    }
 }
 
 fn unavailable(reason: &str) -> Problem {
     tracing::warn!(%reason, "the provider takes nothing");
     Problem::new(
         Code::ProviderUnavailable,
-        "The payment provider does not answer. Nothing was charged. Send the same request again.",
+        "The payment provider does not answer. No money moved. Send the same request again.",
     )
     .retry_after(2)
 }
