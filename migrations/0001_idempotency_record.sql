@@ -43,6 +43,10 @@ create table idempotency_record (
     ),
     -- A statement that finds its effects incomplete writes status 0 and is undone by this.
     constraint idempotency_record_effects_complete check (status between 200 and 499)
+) with (
+    -- Rows come and go by the day: vacuum little and often, so that their room is used again.
+    autovacuum_vacuum_scale_factor = 0.02,
+    autovacuum_vacuum_cost_delay = 1
 );
 
 create index idempotency_record_expires_at on idempotency_record (expires_at)

@@ -16,6 +16,8 @@ create table account (
     constraint account_made_by_key unique (made_by, key),
     constraint account_made_by_pair check ((made_by is null) = (key is null))
 );
+-- For the sweep, which looks through guests oldest first.
+create index account_guest on account (created_at, id) where role = 'guest';
 
 -- Bearer tokens and page cookies; only hashes are stored.
 create table session (

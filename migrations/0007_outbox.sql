@@ -23,6 +23,9 @@ create table mail (
     constraint mail_message_id_key unique (message_id)
 );
 create index mail_due on mail (next_attempt_at) where state = 'queued';
+-- For the sweep and the counts: what is over with.
+create index mail_dead on mail (created_at) where state = 'dead';
+create index mail_old on mail (created_at) where state in ('sent', 'dead') and body <> '';
 create index mail_account_id on mail (account_id);
 
 -- An event of ours, with the very bytes that every attempt sends.
@@ -65,6 +68,9 @@ create table delivery (
     constraint delivery_state check (state in ('queued', 'delivered', 'dead'))
 );
 create index delivery_due on delivery (next_attempt_at) where state = 'queued';
+-- For the sweep and the counts: what is over with.
+create index delivery_dead on delivery (created_at) where state = 'dead';
+create index delivery_old on delivery (created_at) where state in ('delivered', 'dead');
 
 -- Events of the provider that were taken in: an id and its effect commit together.
 create table provider_event (

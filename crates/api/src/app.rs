@@ -23,6 +23,8 @@ use crate::operation::Answer;
 use crate::problem::Problem;
 use crate::provider::client::ProviderClient;
 use crate::secrets::{Purpose, Secrets};
+use crate::telemetry::metrics::looked_up;
+use crate::telemetry::trace::Trace;
 use crate::webhooks::signature::Secret;
 use crate::webhooks::target::Targets;
 
@@ -69,6 +71,8 @@ pub struct Shared {
     pub budgets: Budgets,
     /// Demo products, accounts and lab.
     pub demo: bool,
+    /// Whether other machines may read the metrics.
+    pub metrics_open: bool,
     runtime: Handle,
 }
 
@@ -94,6 +98,8 @@ pub struct Ingredients {
     pub limits: Timing,
     /// Demo mode.
     pub demo: bool,
+    /// Whether other machines may read the metrics.
+    pub metrics_open: bool,
 }
 
 impl App {
@@ -127,6 +133,7 @@ impl App {
             sessions: Sessions::default(),
             budgets: Budgets::new(!ingredients.demo),
             demo: ingredients.demo,
+            metrics_open: ingredients.metrics_open,
             runtime: Handle::current(),
         })))
     }
@@ -134,7 +141,11 @@ impl App {
     /// Runs a task that outlives the request that asked for it.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         use tracing::Instrument as _;
-        self.runtime.spawn(task.instrument(tracing::Span::current()));
+        let task = task.instrument(tracing::Span::current());
+        match Trace::current() {
+            Some(trace) => self.runtime.spawn(trace.cover(task)),
+            None => self.runtime.spawn(task),
+        };
     }
 
     /// Asks the database for the time again.
@@ -154,7 +165,9 @@ impl App {
         if crate::bench::replay_from() != crate::bench::ReplayFrom::Anywhere {
             return None;
         }
-        self.memory.get(identity)
+        let kept = self.memory.get(identity);
+        looked_up("memory", kept.is_some());
+        kept
     }
 
     /// A finished reply out of Redis that has not expired.
@@ -167,7 +180,9 @@ impl App {
             metrics::counter!("payonce_cache_errors_total").increment(1);
             return None;
         };
-        found.filter(|finished| finished.expires_at > self.clock.now())
+        let found = found.filter(|finished| finished.expires_at > self.clock.now());
+        looked_up("redis", found.is_some());
+        found
     }
 
     /// Keeps a finished reply in memory for the rest of its life.

@@ -47,6 +47,8 @@ pub enum Command {
     Migrate,
     /// Print the OpenAPI document
     Openapi,
+    /// Remove what has expired, once
+    Sweep,
 }
 
 #[derive(Args, Clone, Debug)]
@@ -139,6 +141,12 @@ pub struct Times {
     /// How long running requests get to finish when the server is told to stop, milliseconds
     #[arg(long, global = true, env = "PAYONCE_GRACE_MS", default_value = "25000", value_parser = millis)]
     pub grace_ms: Duration,
+    /// When expired records, sessions, events and guests are removed, a cron expression in UTC
+    #[arg(long, global = true, env = "PAYONCE_SWEEP_CRON", default_value = "0 * * * *")]
+    pub sweep_cron: String,
+    /// Hours in UTC in which nothing is removed, as in 11-14
+    #[arg(long, global = true, env = "PAYONCE_SWEEP_QUIET")]
+    pub sweep_quiet: Option<String>,
 }
 
 #[derive(Args, Clone, Debug)]

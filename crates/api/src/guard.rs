@@ -167,6 +167,7 @@ async fn guarded(request: HttpRequest, payload: Payload) -> Result<Guarded, Prob
         false => Some(bearer::authenticate(&app, request.headers()).await?),
     };
     let key = idempotency::actix::key(request.headers()).map_err(key_problem)?;
+    tracing::Span::current().record("key", key.log_hash());
     let bytes = read(request.headers(), payload).await?;
     let document = match bytes.is_empty() {
         true => None,

@@ -8,8 +8,12 @@ use tokio::time::sleep;
 use crate::app::App;
 use crate::orders::expire;
 use crate::payments::recover;
+use crate::sweep::{self, schedule::Schedule};
+use crate::telemetry::metrics::{JOBS, float};
+use crate::telemetry::observe;
 
 const CLOCK_EVERY: Duration = Duration::from_secs(30);
+const OBSERVE_EVERY: Duration = Duration::from_secs(15);
 const EXPIRE_EVERY: Duration = Duration::from_secs(2);
 
 /// Running jobs; they end when this is dropped.
@@ -24,8 +28,13 @@ impl Drop for Jobs {
 }
 
 /// Starts all jobs.
-pub fn start(app: &App) -> Jobs {
+pub fn start(app: &App, sweep: Schedule) -> Jobs {
+    for job in JOBS {
+        succeeded(app, job);
+    }
     Jobs(vec![
+        every("observe", app, OBSERVE_EVERY, |app| async move { observe::run_once(&app).await }),
+        tokio::spawn(sweeping(app.clone(), sweep)),
         every("recover", app, app.limits.recover_every, |app| async move {
             recover::run_once(&app).await.map(|(taken, _)| taken)
         }),
@@ -48,15 +57,39 @@ where
     tokio::spawn(async move {
         loop {
             match round(app.clone()).await {
-                Ok(0) => {}
-                Ok(done) => tracing::info!(job = name, done, "job"),
-                Err(error) => {
-                    metrics::counter!("payonce_job_failures_total", "job" => name).increment(1);
-                    tracing::warn!(job = name, %error, "job failed");
+                Ok(done) => {
+                    succeeded(&app, name);
+                    if done > 0 {
+                        tracing::info!(job = name, done, "job");
+                    }
                 }
+                Err(error) => failed(name, &error),
             }
             metrics::counter!("payonce_job_rounds_total", "job" => name).increment(1);
             sleep(pause).await;
         }
     })
+}
+
+/// Sweeps on schedule. Replicas that wake together skip each other's rows.
+async fn sweeping(app: App, schedule: Schedule) {
+    while let Some(wait) = schedule.wait(app.clock.now()) {
+        sleep(wait).await;
+        match sweep::run_once(&app).await {
+            Ok(_) => succeeded(&app, "sweep"),
+            Err(error) => failed("sweep", &error),
+        }
+        metrics::counter!("payonce_job_rounds_total", "job" => "sweep").increment(1);
+    }
+    tracing::warn!("the sweep is never due: its quiet hours cover its schedule");
+}
+
+fn succeeded(app: &App, job: &'static str) {
+    let now = float(app.clock.now().unix_timestamp());
+    metrics::gauge!("payonce_job_last_success_timestamp_seconds", "job" => job).set(now);
+}
+
+fn failed(job: &'static str, error: &sqlx::Error) {
+    metrics::counter!("payonce_job_failures_total", "job" => job).increment(1);
+    tracing::warn!(job, %error, "job failed");
 }

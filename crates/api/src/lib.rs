@@ -40,4 +40,5 @@ pub mod openapi;
 pub mod page;
 pub mod secrets;
 pub mod stop;
+pub mod sweep;
 pub mod telemetry;

@@ -42,6 +42,7 @@ async fn run(settings: Settings) -> anyhow::Result<()> {
         Command::Serve => serve::run(settings).await,
         Command::Provider => serve::provider::run(settings).await,
         Command::Migrate => migrate(&settings).await,
+        Command::Sweep => sweep(&settings).await,
         Command::Openapi => Ok(std::io::stdout().write_all(api::openapi::json()?.as_bytes())?),
     }
 }
@@ -51,6 +52,21 @@ async fn migrate(settings: &Settings) -> anyhow::Result<()> {
     let migrated = serve::migrate(parts.database_url.expose()).await;
     parts.stop().await?;
     migrated
+}
+
+async fn sweep(settings: &Settings) -> anyhow::Result<()> {
+    let parts = Parts::join(settings).await?;
+    let swept = swept(parts.database_url.expose()).await;
+    parts.stop().await?;
+    for (kind, rows) in swept?.0 {
+        writeln!(std::io::stdout(), "{kind:16} {rows:>9}")?;
+    }
+    Ok(())
+}
+
+async fn swept(database_url: &str) -> anyhow::Result<api::sweep::Swept> {
+    let mut conn = api::db::connect(database_url).await?;
+    Ok(api::sweep::run_on(&mut conn).await?)
 }
 
 /// The first paragraph of a long message, and where to read more.

@@ -266,6 +266,9 @@ async fn settle<O: Operation>(
         rounds += 1;
         looks_first = true;
         executing.store(true, Ordering::Release);
+        if rounds == 1 {
+            tracing::Span::current().record("attempt", 1);
+        }
         match operation.execute(app, claim).await {
             Ok(finished) => return Ok((finished, Source::Executed)),
             Err(Stop::Refused(refusal)) => {
@@ -392,6 +395,7 @@ async fn take_over<O: Operation>(
     let taken = postgres::take_over(&mut conn, &claim.identity, fence, app.limits.lease).await;
     match conn.end(taken)? {
         Some(attempt) => {
+            tracing::Span::current().record("attempt", attempt.fence);
             tracing::info!(target: "payonce::flow", step = "take_over", fence = attempt.fence,
                 "the lease is over; takes the next fence");
             operation.resume(app, attempt).await

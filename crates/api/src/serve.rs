@@ -23,7 +23,7 @@ use crate::parts::Parts;
 use crate::provider::client::ProviderClient;
 use crate::provider::mock::Running;
 use crate::stop::Stop;
-use crate::{jobs, routes};
+use crate::{jobs, routes, telemetry};
 
 /// Bound before anything else: a taken port must not cost the start of a database.
 struct Ports {
@@ -67,10 +67,11 @@ async fn serve(
         None => None,
     };
     routes::api().check()?;
+    telemetry::metrics::install()?;
     let app = application(settings, parts, provider.as_ref()).await?;
     let threads = web::Threads { workers: settings.workers, grace: settings.timing.grace };
     let server = web::server(ports.shop, app.clone(), threads, stop.clone())?;
-    let running_jobs = jobs::start(&app);
+    let running_jobs = jobs::start(&app, settings.sweep.clone());
     banner::print(settings, parts, shop, provider.as_ref().map(Running::address))?;
     let served = until_asked(server, &app, settings.timing.grace, stop).await;
     drop(running_jobs);
@@ -103,6 +104,7 @@ async fn application(
         mail: settings.mail.clone(),
         limits: settings.timing,
         demo: settings.demo,
+        metrics_open: settings.metrics_open,
     })
     .await?;
     if settings.demo {

@@ -2,6 +2,10 @@
 //!
 //! The filter belongs to the log alone, so that other listeners hear every event.
 
+pub mod metrics;
+pub mod observe;
+pub mod trace;
+
 use std::io::IsTerminal;
 
 use anyhow::anyhow;
@@ -49,6 +53,7 @@ pub fn answered(operation: &'static str, answer: &Answer) {
             _ => "refused",
         },
     };
-    metrics::counter!("payonce_records_total", "outcome" => outcome).increment(1);
+    ::metrics::counter!("payonce_records_total", "outcome" => outcome).increment(1);
+    tracing::Span::current().record("outcome", outcome);
     tracing::info!(target: "payonce::flow", step = "answer", operation, outcome, "answered");
 }

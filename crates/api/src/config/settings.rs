@@ -12,6 +12,7 @@ use sqlx::postgres::PgConnectOptions;
 
 use super::secret::{derived_webhook_secret, server_secret, webhook_secrets};
 use super::{Command, Config, Log, Redacted, Times};
+use crate::sweep::schedule::Schedule;
 use crate::webhooks::signature::Secret;
 
 /// The checked settings of one process.
@@ -35,6 +36,7 @@ pub struct Settings {
     pub timing: Timing,
     /// Only ever true in demo mode.
     pub allow_loopback_webhooks: bool,
+    pub sweep: Schedule,
     pub mail: Mail,
     pub log: Log,
 }
@@ -92,6 +94,7 @@ impl Settings {
             webhook_secrets: webhooks(set(config.provider.provider_webhook_secret))?,
             timing: timing(&config.timing)?,
             allow_loopback_webhooks: config.webhooks.allow_loopback_webhooks,
+            sweep: sweep(&config.timing)?,
             mail: mail(set(config.mail.smtp_url), &config.mail.mail_from)?,
             log: config.log,
         };
@@ -111,7 +114,8 @@ impl Settings {
 
     /// Replicas, and a provider that runs elsewhere, must be told what they have to share.
     fn secrets_suffice(&self, embedded: bool) -> anyhow::Result<()> {
-        let reads_secrets = !matches!(self.command, Command::Migrate | Command::Openapi);
+        let reads_secrets =
+            !matches!(self.command, Command::Migrate | Command::Openapi | Command::Sweep);
         if embedded || !reads_secrets {
             return Ok(());
         }
@@ -223,6 +227,16 @@ fn timing(times: &Times) -> anyhow::Result<Timing> {
     })
 }
 
+fn sweep(times: &Times) -> anyhow::Result<Schedule> {
+    let quiet = match set(times.sweep_quiet.clone()) {
+        Some(hours) => {
+            Some(hours.parse().map_err(|error| anyhow!("--sweep-quiet cannot be read: {error}"))?)
+        }
+        None => None,
+    };
+    Schedule::new(&times.sweep_cron, quiet).map_err(|error| anyhow!("--sweep-cron: {error}"))
+}
+
 fn mail(smtp_url: Option<String>, from: &str) -> anyhow::Result<Mail> {
     let Ok(from) = from.parse() else {
         bail!("MAIL_FROM is no mail address: write it as `Shop <shop@example.com>`")
@@ -322,6 +336,8 @@ mod tests {
             ("--provider-webhook-secret=abc", "whsec_"),
             ("--mail-from=nobody", "shop@example.com"),
             ("--smtp-url=x", "smtp://host"),
+            ("--sweep-cron=hourly", "0 * * * *"),
+            ("--sweep-quiet=25-3", "11-14"),
         ] {
             assert!(refusal(&[flag]).contains(way_out), "{flag}: {}", refusal(&[flag]));
         }

@@ -16,6 +16,7 @@ use domain::{Money, OrderId, PaymentId, PaymentMethod, PaymentStatus};
 use idempotency::postgres::{self, Attempt};
 use idempotency::{Claim, Finished};
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 use utoipa::ToSchema;
 
 use super::{Payment, PaymentBody, settle, sql};
@@ -30,6 +31,7 @@ use crate::orders::{self, Order};
 use crate::problem::Problem;
 use crate::provider::converse::{self, Talk};
 use crate::provider::provider_key;
+use crate::telemetry::metrics::took;
 
 /// A wish to pay.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
@@ -90,7 +92,9 @@ impl Operation for Create {
             misdirected: false,
             created_at: app.clock.now(),
         };
+        let started = Instant::now();
         let attempt = db::retrying(|| intend(app, claim, &payment)).await?;
+        took("payonce_claim_duration_seconds", started.elapsed());
         fault::point("intent_committed").await?;
         tracing::info!(target: "payonce::flow", step = "intent", payment = %payment.id,
             fence = attempt.fence, "claimed the key and the order");
@@ -217,7 +221,10 @@ async fn talk_and_settle(
     match converse::converse(app, payment, taken_over).await? {
         Talk::Settled(outcome) => {
             fault::point("answered").await?;
-            settle::settle(app, attempt, payment, &outcome).await
+            let started = Instant::now();
+            let settled = settle::settle(app, attempt, payment, &outcome).await;
+            took("payonce_settle_duration_seconds", started.elapsed());
+            settled
         }
         Talk::NothingSent(problem) => release(app, attempt, payment, problem).await,
         Talk::Unknown => Err(lose_answer(app, attempt, payment).await?),
@@ -263,7 +270,7 @@ async fn lose_answer(app: &App, attempt: &Attempt, payment: &Payment) -> Result<
     if !marked {
         return Ok(Stop::Taken);
     }
-    metrics::counter!("payonce_records_total", "outcome" => "unknown").increment(1);
+    metrics::counter!("payonce_answers_lost_total").increment(1);
     tracing::warn!(target: "payonce::flow", step = "unknown", payment = %payment.id,
         "the provider's answer is lost");
     Ok(Stop::Passing(unknown(payment)))

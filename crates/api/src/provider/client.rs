@@ -18,6 +18,8 @@ use time::OffsetDateTime;
 
 use reply::Reply;
 
+use crate::telemetry::trace::{TRACEPARENT, Trace};
+
 /// A charge to be made, the same on every attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ChargeRequest {
@@ -184,7 +186,11 @@ impl ProviderClient {
 
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let url = format!("{}{path}", self.base_url);
-        self.http.request(method, url).timeout(self.call_limit)
+        let request = self.http.request(method, url).timeout(self.call_limit);
+        match Trace::current() {
+            Some(trace) => request.header(TRACEPARENT, trace.header()),
+            None => request,
+        }
     }
 }
 

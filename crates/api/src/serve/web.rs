@@ -13,10 +13,12 @@ use actix_web::middleware::{Next, from_fn};
 use actix_web::{App as Web, HttpServer, web};
 use futures_util::FutureExt as _;
 use tracing::Instrument as _;
+use tracing::field::Empty;
 
 use crate::app::App;
 use crate::problem::Problem;
 use crate::stop::Stop;
+use crate::telemetry::trace::Trace;
 use crate::{guard, health, openapi, pages, routes};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -66,6 +68,7 @@ fn everything(config: &mut web::ServiceConfig) {
     config
         .route("/healthz", web::get().to(health::healthz))
         .route("/readyz", web::get().to(health::readyz))
+        .route("/metrics", web::get().to(health::metrics))
         .route("/openapi.json", web::get().to(openapi::served))
         .route("/v1/.well-known/idempotency", web::get().to(routes::policy));
     openapi::docs(config);
@@ -85,10 +88,13 @@ async fn observed(
     let id = request_id(&request);
     let method = request.method().clone();
     let path = request.path().to_owned();
-    let span = tracing::info_span!("request", %id, %method, path);
+    let trace = Trace::of(request.headers());
+    let span = tracing::info_span!("request", %id, %method, path, trace = trace.id(),
+        key = Empty, attempt = Empty, outcome = Empty);
     let started = tokio::time::Instant::now();
     let answered = AssertUnwindSafe(next.call(request)).catch_unwind().instrument(span.clone());
-    let answered = answered
+    let answered = trace
+        .cover(answered)
         .await
         .unwrap_or_else(|_| Err(Problem::internal(&"a handler panicked").at(&path).into()));
     let mut response = answered?.map_into_boxed_body();
@@ -96,14 +102,15 @@ async fn observed(
         response.headers_mut().insert(REQUEST_ID, value);
     }
     let _in_span = span.enter();
-    let ms = started.elapsed().as_secs_f64() * 1000.0;
-    record(&response, ms);
+    record(&response, started.elapsed());
     Ok(response)
 }
 
-fn record(response: &ServiceResponse<BoxBody>, ms: f64) {
+fn record(response: &ServiceResponse<BoxBody>, time: Duration) {
+    let ms = time.as_secs_f64() * 1000.0;
     let status = response.status().as_u16();
     let route = response.request().match_pattern().unwrap_or_else(|| "none".to_owned());
+    metrics::histogram!("payonce_request_duration_seconds", "route" => route.clone()).record(time);
     metrics::counter!("payonce_requests_total", "route" => route, "status" => status.to_string())
         .increment(1);
     if response.status() >= StatusCode::INTERNAL_SERVER_ERROR {

@@ -7,7 +7,7 @@ use std::fmt::{Debug, Write};
 use std::sync::{Mutex, Once};
 
 use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id};
+use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::{Context, SubscriberExt};
@@ -60,6 +60,13 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Listener {
         attributes.record(&mut Writer(&mut text));
         let span = context.span(id).unwrap();
         span.extensions_mut().insert(Fields(text));
+    }
+
+    fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
+        let span = context.span(id).unwrap();
+        if let Some(Fields(fields)) = span.extensions_mut().get_mut() {
+            values.record(&mut Writer(fields));
+        }
     }
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {

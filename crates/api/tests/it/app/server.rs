@@ -8,6 +8,8 @@ use api::jobs::{self, Jobs};
 use api::provider::client::ProviderClient;
 use api::serve::{self, web};
 use api::stop::Stop;
+use api::sweep::schedule::Schedule;
+use api::telemetry::metrics;
 use tokio::sync::watch;
 
 use super::options::Options;
@@ -31,6 +33,7 @@ pub(super) struct Parts<'a> {
 }
 
 pub(super) async fn start(parts: &Parts<'_>, listener: TcpListener) -> Server {
+    metrics::install().unwrap();
     let app = App::new(ingredients(parts)).await.unwrap();
     let address = listener.local_addr().unwrap();
     let (told, stop) = Stop::by_hand();
@@ -38,7 +41,8 @@ pub(super) async fn start(parts: &Parts<'_>, listener: TcpListener) -> Server {
     let server = web::server(listener, app.clone(), threads, stop).unwrap();
     let handle = server.handle();
     tokio::spawn(server);
-    let jobs = parts.options.jobs.then(|| jobs::start(&app));
+    let jobs =
+        parts.options.jobs.then(|| jobs::start(&app, Schedule::new("0 * * * *", None).unwrap()));
     Server { app, address, handle, told, jobs }
 }
 
@@ -56,6 +60,7 @@ fn ingredients(parts: &Parts<'_>) -> Ingredients {
         mail: parts.options.mail(),
         limits: timing,
         demo: true,
+        metrics_open: false,
     }
 }
 
