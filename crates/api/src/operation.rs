@@ -13,12 +13,12 @@
 //! won with a success in the meantime.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use idempotency::flight::{Waited, Waiter};
 use idempotency::postgres::{self, Attempt, Ending};
 use idempotency::{Admission, Claim, Entry, Finished, Outcome, Reply};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::app::App;
@@ -151,15 +151,15 @@ async fn answer<O: Operation>(app: &App, asked: Asked, operation: O) -> Answer {
     match app.flights.enter(claim) {
         Entry::Lead(ticket) => {
             let waiter = ticket.waiter();
-            let executing = Arc::new(AtomicBool::new(false));
+            let (doing, watched) = watch::channel(Doing::Work);
             app.spawn({
-                let (app, executing) = (app.clone(), Arc::clone(&executing));
+                let app = app.clone();
                 async move {
-                    let answer = lead(&app, &asked, &operation, &executing).await;
+                    let answer = lead(&app, &asked, &operation, &doing).await;
                     ticket.land(answer);
                 }
             });
-            follow_own(waiter, wait, &executing).await
+            follow_own(waiter, wait, watched).await
         }
         Entry::Join(waiter) => {
             tracing::debug!(target: "payonce::flow", step = "join", "waits for the first request");
@@ -178,18 +178,40 @@ async fn answer<O: Operation>(app: &App, asked: Asked, operation: O) -> Answer {
     }
 }
 
+/// What the leader of a flight is at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Doing {
+    /// Looking the key up, or executing.
+    Work,
+    /// Waiting for another process that holds the key.
+    Wait { unknown: bool },
+}
+
 /// The leader waits as long as its operation runs; only waiting for another process is bounded.
-async fn follow_own(waiter: Waiter<Answer>, wait: Duration, executing: &AtomicBool) -> Answer {
-    match waiter.clone().wait(wait).await {
-        Waited::Landed(answer) => return answer,
-        Waited::Lost => return problem(lost()),
-        Waited::TimedOut if !executing.load(Ordering::Acquire) => return problem(in_progress()),
-        Waited::TimedOut => {}
+async fn follow_own(
+    waiter: Waiter<Answer>,
+    wait: Duration,
+    doing: watch::Receiver<Doing>,
+) -> Answer {
+    tokio::select! {
+        biased;
+        waited = waiter.wait(Duration::from_mins(1)) => match waited {
+            Waited::Landed(answer) => answer,
+            Waited::Lost => problem(lost()),
+            Waited::TimedOut => problem(in_progress()),
+        },
+        refusal = waited_in_vain(wait, doing) => problem(refusal),
     }
-    match waiter.wait(Duration::from_mins(1)).await {
-        Waited::Landed(answer) => answer,
-        Waited::Lost => problem(lost()),
-        Waited::TimedOut => problem(in_progress()),
+}
+
+/// Ends when the time to wait is over and there is nothing to do but wait.
+async fn waited_in_vain(wait: Duration, mut doing: watch::Receiver<Doing>) -> Problem {
+    tokio::time::sleep(wait).await;
+    match doing.wait_for(|doing| *doing != Doing::Work).await.map(|doing| *doing) {
+        Ok(Doing::Wait { unknown: true }) => outcome_unknown(),
+        Ok(_) => in_progress(),
+        // The leader has ended, so its answer has landed.
+        Err(_) => std::future::pending().await,
     }
 }
 
@@ -197,14 +219,14 @@ async fn lead<O: Operation>(
     app: &App,
     asked: &Asked,
     operation: &O,
-    executing: &AtomicBool,
+    doing: &watch::Sender<Doing>,
 ) -> Answer {
     let claim = &asked.claim;
     if let Some(finished) = app.cached(&claim.identity).await {
         app.remember(claim, &finished);
         return admitted(finished.admit(claim), Source::Redis);
     }
-    match settle(app, asked, operation, executing).await {
+    match settle(app, asked, operation, doing).await {
         Ok((finished, source)) => {
             app.remember(claim, &finished);
             if source == Source::Postgres {
@@ -221,7 +243,7 @@ async fn settle<O: Operation>(
     app: &App,
     asked: &Asked,
     operation: &O,
-    executing: &AtomicBool,
+    doing: &watch::Sender<Doing>,
 ) -> Result<(Finished, Source), Problem> {
     let claim = &asked.claim;
     let until = Instant::now() + idempotency::prefer::WAIT_MAX;
@@ -236,7 +258,7 @@ async fn settle<O: Operation>(
                 Decision::Replay(finished) => return Ok((*finished, Source::Postgres)),
                 Decision::Refuse(refusal) => return Err(*refusal),
                 Decision::Wait { unknown } => {
-                    executing.store(false, Ordering::Release);
+                    doing.send_replace(Doing::Wait { unknown });
                     if Instant::now() >= until {
                         return Err(if unknown { outcome_unknown() } else { in_progress() });
                     }
@@ -245,7 +267,7 @@ async fn settle<O: Operation>(
                     continue;
                 }
                 Decision::TakeOver { fence } => {
-                    executing.store(true, Ordering::Release);
+                    doing.send_replace(Doing::Work);
                     match take_over(app, claim, operation, fence).await {
                         Ok(finished) => return Ok((finished, Source::Executed)),
                         Err(Stop::Taken) => continue,
@@ -265,7 +287,7 @@ async fn settle<O: Operation>(
         }
         rounds += 1;
         looks_first = true;
-        executing.store(true, Ordering::Release);
+        doing.send_replace(Doing::Work);
         if rounds == 1 {
             tracing::Span::current().record("attempt", 1);
         }
@@ -412,7 +434,12 @@ async fn store_refusal(
 ) -> Result<Finished, Stop> {
     let reply = refusal.to_reply();
     let resource = refusal.get("resource").and_then(|path| path.as_str());
-    let tx = app.db.begin().await?;
+    let mut tx = app.db.begin().await?;
+    // A key that made something is not told that nothing was done, however late it asks again.
+    if made_by::resource(&mut tx, &claim.identity).await?.is_some() {
+        tx.rollback().await;
+        return Err(Stop::Taken);
+    }
     let ended = Ended { operation, outcome: Outcome::Failed, reply: &reply, resource };
     commit(app, tx, claim, ended).await
 }
