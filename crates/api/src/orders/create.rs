@@ -21,6 +21,7 @@ use crate::app::App;
 use crate::catalog::{self, Listed};
 use crate::db;
 use crate::guard::Guarded;
+use crate::made_by;
 use crate::money::MoneyBody;
 use crate::operation::{Operation, Stop};
 use crate::problem::{Code, Problem};
@@ -256,11 +257,16 @@ impl Create {
 /// Invalid requests are told so only where the key is not known: a reused key comes first.
 async fn known_or(app: &App, claim: &Claim, problem: Problem) -> Result<Finished, Stop> {
     let mut conn = app.db.connection().await?;
-    let known = postgres::find(&mut conn, &claim.identity).await;
+    let known = is_known(&mut conn, claim).await;
     match conn.end(known)? {
-        Some(_) => Err(Stop::Taken),
-        None => Err(Stop::Passing(problem)),
+        true => Err(Stop::Taken),
+        false => Err(Stop::Passing(problem)),
     }
+}
+
+async fn is_known(conn: &mut PgConnection, claim: &Claim) -> sqlx::Result<bool> {
+    Ok(postgres::find(conn, &claim.identity).await?.is_some()
+        || made_by::resource(conn, &claim.identity).await?.is_some())
 }
 
 fn priced(wish: &Wish, listed: &HashMap<Sku, Listed>) -> Result<Priced, Refusal> {
