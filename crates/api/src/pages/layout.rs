@@ -17,7 +17,8 @@ pub struct Layout {
     pub csrf: String,
     /// The path of this page, to come back to after a preference changed.
     pub back: String,
-    pub cart_count: u32,
+    /// How many pieces lie in the cart, where it is known whose it is.
+    pub cart_count: Option<u32>,
     /// The name or e-mail of who is signed in; guests have none.
     pub signed_in: Option<String>,
 }
@@ -57,7 +58,7 @@ impl Layout {
             theme: cookie(cookies::THEME).and_then(Theme::from_name),
             csrf: String::new(),
             back: back(request),
-            cart_count: 0,
+            cart_count: None,
             signed_in: None,
         }
     }
@@ -71,6 +72,13 @@ impl Layout {
             link(Section::Inspect, "/inspect", self.words.inspect),
             link(Section::Mailbox, "/mailbox", self.words.mailbox),
         ]
+    }
+
+    pub(super) fn cart(&self) -> String {
+        match self.cart_count {
+            Some(count) => format!("{} ({count})", self.words.cart),
+            None => self.words.cart.to_owned(),
+        }
     }
 
     pub(super) fn is_orders(&self) -> bool {

@@ -95,7 +95,7 @@ impl Visitor {
         let name = account.name.clone().or_else(|| account.email.clone());
         Ok(Layout {
             csrf: self.csrf(app),
-            cart_count: conn.end(count)?,
+            cart_count: Some(conn.end(count)?),
             signed_in: name.filter(|_| !self.is_guest()),
             ..Layout::bare(request, section)
         })

@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Row};
 use tokio::sync::OnceCell;
 
-pub(crate) use client::{Caller, Traffic, basket};
+pub(crate) use client::{Caller, Response, Traffic, basket};
 pub(crate) use options::Options;
 pub(crate) use server::Server;
 

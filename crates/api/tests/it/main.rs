@@ -8,6 +8,7 @@ mod embedded;
 mod invariants;
 mod log;
 mod orders;
+mod pages;
 mod postgres;
 mod provider;
 mod raw;

@@ -496,7 +496,8 @@ fn errors() -> Vec<Sample> {
                 href: "/orders/ord_1".to_owned(),
                 text: "To the order".to_owned(),
             });
-            let page = Layout { csrf: String::new(), ..layout(Section::Elsewhere) };
+            let page =
+                Layout { csrf: String::new(), cart_count: None, ..layout(Section::Elsewhere) };
             sample(
                 name,
                 &ErrorPage {
@@ -556,7 +557,7 @@ fn layout(section: Section) -> Layout {
         theme: None,
         csrf: "csrf-sample".to_owned(),
         back: "/".to_owned(),
-        cart_count: 2,
+        cart_count: Some(2),
         signed_in: None,
     }
 }

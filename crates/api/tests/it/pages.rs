@@ -1,0 +1,10 @@
+//! The pages, driven as a browser without scripts would: every form that is shipped, pressed more
+//! often than it should be, at the wrong time, from the wrong place.
+
+mod browser;
+mod carts;
+mod checkout;
+mod forms;
+mod people;
+
+pub(crate) use browser::{Browser, Form, From};
