@@ -18,6 +18,7 @@ use crate::catalog::Catalogue;
 use crate::clock::Clock;
 use crate::config::{Mail, Timing};
 use crate::db::{self, Db};
+use crate::fault;
 use crate::mail::smtp::Mailer;
 use crate::operation::Answer;
 use crate::problem::Problem;
@@ -141,7 +142,7 @@ impl App {
     /// Runs a task that outlives the request that asked for it.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         use tracing::Instrument as _;
-        let task = task.instrument(tracing::Span::current());
+        let task = fault::carried(task.instrument(tracing::Span::current()));
         match Trace::current() {
             Some(trace) => self.runtime.spawn(trace.cover(task)),
             None => self.runtime.spawn(task),
@@ -193,9 +194,14 @@ impl App {
     /// Keeps a finished reply in Redis for the rest of its life. After the commit, off the hot path.
     pub async fn cache(&self, claim: &Claim, finished: &Finished) {
         let Some(redis) = &self.redis else { return };
+        if fault::point("before_cache_write").await.is_err() {
+            return;
+        }
         if redis.put(&claim.identity, finished, self.life(finished)).await.is_err() {
             metrics::counter!("payonce_cache_errors_total").increment(1);
         }
+        // The reply is stored whatever happens to the hint.
+        let _ = fault::point("after_cache_write").await;
     }
 
     fn life(&self, finished: &Finished) -> Duration {

@@ -49,6 +49,8 @@ pub enum Command {
     Openapi,
     /// Remove what has expired, once
     Sweep,
+    /// Compare the provider's books with ours: 1 on a difference, 2 if it cannot be asked
+    Reconcile,
 }
 
 #[derive(Args, Clone, Debug)]

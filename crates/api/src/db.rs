@@ -53,7 +53,7 @@ impl Db {
             .options([
                 ("lock_timeout", "5s"),
                 ("statement_timeout", "15s"),
-                ("idle_in_transaction_session_timeout", "20s"),
+                ("idle_in_transaction_session_timeout", "5s"),
                 ("tcp_keepalives_idle", "10"),
                 ("tcp_keepalives_interval", "5"),
                 ("tcp_keepalives_count", "3"),

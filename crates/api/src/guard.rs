@@ -19,6 +19,7 @@ use serde::de::DeserializeOwned;
 
 use crate::accounts::{Account, Role, bearer};
 use crate::app::App;
+use crate::fault;
 use crate::operation::{self, Answer, Asked, Operation, Source, Stop};
 use crate::problem::{Code, Problem};
 
@@ -106,7 +107,8 @@ impl Guarded {
         let answer = if self.forbidden {
             forbid(operation::perform(&self.app, asked, Forbidden).await)
         } else {
-            operation::perform(&self.app, asked, operation).await
+            let performed = operation::perform(&self.app, asked, operation);
+            fault::for_request(self.request.headers(), performed).await
         };
         let mut response = match answer {
             Answer::Finished(finished, source) => {

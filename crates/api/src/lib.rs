@@ -21,6 +21,7 @@ pub mod made_by;
 pub mod mail;
 pub mod outbox;
 pub mod provider;
+pub mod reconcile;
 pub mod records;
 pub mod webhooks;
 

@@ -6,12 +6,15 @@ use std::process::ExitCode;
 use anyhow::anyhow;
 use api::config::{Command, Config, Settings};
 use api::parts::Parts;
+use api::reconcile::{self, Reconciled};
 use api::{serve, telemetry};
 use clap::Parser;
 use clap::error::ErrorKind;
 
 /// A configuration that cannot work, as opposed to a start that did not.
 const WRONG_CONFIGURATION: u8 = 2;
+/// Books that could not be compared, as opposed to books that differ.
+const PROVIDER_UNREACHABLE: u8 = 2;
 
 fn main() -> ExitCode {
     let settings = match Config::try_parse() {
@@ -24,7 +27,7 @@ fn main() -> ExitCode {
         Err(error) => Err(one_sentence(&error)),
     };
     match settings.map(run) {
-        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Ok(code)) => code,
         Ok(Err(error)) => complain(&error, ExitCode::FAILURE),
         Err(error) => complain(&error, ExitCode::from(WRONG_CONFIGURATION)),
     }
@@ -37,14 +40,26 @@ fn with_log(settings: Settings) -> anyhow::Result<Settings> {
 
 /// One runtime of several threads for everything that must outlive the request that began it.
 #[tokio::main]
-async fn run(settings: Settings) -> anyhow::Result<()> {
+async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     match settings.command {
-        Command::Serve => serve::run(settings).await,
-        Command::Provider => serve::provider::run(settings).await,
-        Command::Migrate => migrate(&settings).await,
-        Command::Sweep => sweep(&settings).await,
-        Command::Openapi => Ok(std::io::stdout().write_all(api::openapi::json()?.as_bytes())?),
+        Command::Serve => serve::run(settings).await?,
+        Command::Provider => serve::provider::run(settings).await?,
+        Command::Migrate => migrate(&settings).await?,
+        Command::Sweep => sweep(&settings).await?,
+        Command::Openapi => std::io::stdout().write_all(api::openapi::json()?.as_bytes())?,
+        Command::Reconcile => return reconcile(&settings).await,
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn reconcile(settings: &Settings) -> anyhow::Result<ExitCode> {
+    Ok(match reconcile::run(settings, &mut std::io::stdout()).await? {
+        Reconciled::Equal => ExitCode::SUCCESS,
+        Reconciled::Different => ExitCode::FAILURE,
+        Reconciled::Unreachable(error) => {
+            complain(&error.into(), ExitCode::from(PROVIDER_UNREACHABLE))
+        }
+    })
 }
 
 async fn migrate(settings: &Settings) -> anyhow::Result<()> {

@@ -2,6 +2,8 @@
 
 mod charge;
 pub mod create;
+#[cfg(feature = "faults")]
+mod planted;
 pub mod read;
 pub mod recover;
 pub mod settle;

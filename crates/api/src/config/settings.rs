@@ -114,8 +114,10 @@ impl Settings {
 
     /// Replicas, and a provider that runs elsewhere, must be told what they have to share.
     fn secrets_suffice(&self, embedded: bool) -> anyhow::Result<()> {
-        let reads_secrets =
-            !matches!(self.command, Command::Migrate | Command::Openapi | Command::Sweep);
+        let reads_secrets = !matches!(
+            self.command,
+            Command::Migrate | Command::Openapi | Command::Sweep | Command::Reconcile
+        );
         if embedded || !reads_secrets {
             return Ok(());
         }

@@ -20,6 +20,7 @@ use crate::accounts::{Account, create as accounts};
 use crate::app::App;
 use crate::catalog::{self, Listed};
 use crate::db;
+use crate::fault;
 use crate::guard::Guarded;
 use crate::made_by;
 use crate::money::MoneyBody;
@@ -168,6 +169,7 @@ impl Create {
             movements: priced.lines.iter().map(|_| app.clock.new_id()).collect(),
             retention_ms: app.limits.retention.as_secs_f64() * 1000.0,
         };
+        fault::point("before_order").await?;
         let placed = db::retrying(|| async {
             let mut conn = app.db.connection().await?;
             let placed = place(&mut conn, claim, &placing, &reply).await;
@@ -176,6 +178,7 @@ impl Create {
         .await;
         match placed {
             Ok(Some(expires_at)) => {
+                fault::point("order_committed").await?;
                 tracing::info!(target: "payonce::flow", step = "order", order = %order.id,
                     "order and reply committed");
                 let path = order.path();

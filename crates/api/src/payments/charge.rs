@@ -27,6 +27,8 @@ impl Errand for Payment {
             amount: self.amount,
             payment_method: self.payment_method.clone(),
         };
+        #[cfg(feature = "faults")]
+        let request = super::planted::request(&request);
         provider.charge(&request).await
     }
 

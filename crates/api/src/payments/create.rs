@@ -240,6 +240,8 @@ async fn release(
 ) -> Result<Finished, Stop> {
     db::retrying(|| async {
         let mut tx = app.db.begin().await?;
+        #[cfg(feature = "faults")]
+        super::planted::lower_fence(&mut tx, attempt).await?;
         if !postgres::release(&mut tx, attempt).await? {
             return Err(Stop::Taken);
         }

@@ -29,6 +29,10 @@ pub async fn settle(
     payment: &Payment,
     outcome: &ChargeOutcome,
 ) -> Result<Finished, Stop> {
+    #[cfg(feature = "faults")]
+    if let Some(settled) = super::planted::settle(app, attempt, payment, outcome).await {
+        return settled;
+    }
     db::retrying(|| async {
         let mut tx = app.db.begin().await?;
         if !postgres::lock(&mut tx, attempt).await? {
@@ -75,7 +79,7 @@ pub async fn settle_in(
 }
 
 /// What the outcome means for order, ledger and outbox.
-async fn effects(
+pub(super) async fn effects(
     app: &App,
     tx: &mut Tx,
     order: &Order,
@@ -107,7 +111,7 @@ async fn effects(
     Ok(())
 }
 
-async fn finish(
+pub(super) async fn finish(
     app: &App,
     tx: &mut Tx,
     attempt: &Attempt,

@@ -167,7 +167,9 @@ impl<E: Errand> Conversation<'_, E> {
 
     /// After a take-over: what became of it? Only if the provider has never heard of it, send.
     async fn ask_first(&mut self, attempts: i32) -> Result<Talk<E::Outcome>, Stop> {
-        if let Some(outcome) = self.ask().await {
+        if !fault::defect("resend_unasked")
+            && let Some(outcome) = self.ask().await
+        {
             return Ok(Talk::Settled(outcome));
         }
         let given_up = attempts >= CALL_OFF_AFTER && self.errand.may_be_called_off();

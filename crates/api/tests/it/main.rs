@@ -4,12 +4,14 @@
 #![allow(dead_code, reason = "what tests share is there before the last of them uses it")]
 
 mod app;
+mod crash;
 mod embedded;
 mod invariants;
 mod log;
 mod orders;
 mod pages;
 mod postgres;
+mod process;
 mod provider;
 mod raw;
 mod redis;

@@ -3,7 +3,7 @@
 //! The server is `TEST_DATABASE_URL` where that is set (a role that may create databases),
 //! else a private one that is started on first use and stops when the test run ends.
 
-mod server;
+pub(crate) mod server;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};

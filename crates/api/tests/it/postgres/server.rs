@@ -70,31 +70,32 @@ impl Run {
         init(&binaries, &data, owner)?;
         let port = free_port()?;
         let server = spawn(&binaries, &data, port, owner)?;
-        self.supervise(server)?;
+        supervise(self.watched, server, &self.directory)?;
         wait_until_ready(&data)?;
         Ok(format!("postgres://postgres@127.0.0.1:{port}/postgres"))
     }
+}
 
-    /// Its output goes nowhere, so that a pipe from the test run closes when the run ends.
-    fn supervise(&self, server: u32) -> io::Result<()> {
-        Command::new("/bin/sh")
-            .args(["-c", SUPERVISOR, "supervisor"])
-            .args([self.watched.to_string(), server.to_string()])
-            .arg(&self.directory)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .process_group(0)
-            .spawn()?;
-        Ok(())
-    }
+/// Stops `server` and removes its directory once the process `watched` is gone, in whatever way.
+/// Its output goes nowhere, so that a pipe from the test run closes when the run ends.
+pub(crate) fn supervise(watched: u32, server: u32, directory: &Path) -> io::Result<()> {
+    Command::new("/bin/sh")
+        .args(["-c", SUPERVISOR, "supervisor"])
+        .args([watched.to_string(), server.to_string()])
+        .arg(directory)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()?;
+    Ok(())
 }
 
 /// Postgres refuses root, so root hands its server to somebody else.
-struct Owner(Option<(u32, u32)>);
+pub(crate) struct Owner(Option<(u32, u32)>);
 
 impl Owner {
-    fn of_the_server() -> io::Result<Self> {
+    pub(crate) fn of_the_server() -> io::Result<Self> {
         let us = fs::metadata("/proc/self").or_else(|_| fs::metadata("."))?;
         if std::os::unix::fs::MetadataExt::uid(&us) != 0 {
             return Ok(Self(None));
@@ -123,7 +124,7 @@ fn ids(passwd: &str, name: &str) -> Option<(u32, u32)> {
     Some((fields.get(2)?.parse().ok()?, fields.get(3)?.parse().ok()?))
 }
 
-fn make_directory(directory: &Path, owner: &Owner) -> io::Result<()> {
+pub(crate) fn make_directory(directory: &Path, owner: &Owner) -> io::Result<()> {
     fs::create_dir_all(directory)?;
     fs::set_permissions(directory, fs::Permissions::from_mode(0o700))?;
     match owner.0 {
@@ -132,7 +133,7 @@ fn make_directory(directory: &Path, owner: &Owner) -> io::Result<()> {
     }
 }
 
-fn find_binaries() -> io::Result<PathBuf> {
+pub(crate) fn find_binaries() -> io::Result<PathBuf> {
     let chosen = std::env::var_os("PG_BIN").map(PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = chosen
@@ -154,7 +155,7 @@ fn packaged_binaries() -> Vec<PathBuf> {
     numbers.iter().map(|n| PathBuf::from(format!("/usr/lib/postgresql/{n}/bin"))).collect()
 }
 
-fn init(binaries: &Path, data: &Path, owner: &Owner) -> io::Result<()> {
+pub(crate) fn init(binaries: &Path, data: &Path, owner: &Owner) -> io::Result<()> {
     let output = owner
         .command(&binaries.join("initdb"))
         .args(["--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C", "--no-sync"])
@@ -168,7 +169,7 @@ fn init(binaries: &Path, data: &Path, owner: &Owner) -> io::Result<()> {
 }
 
 /// A group of its own, so that Ctrl-C reaches the tests first and the server last.
-fn spawn(binaries: &Path, data: &Path, port: u16, owner: &Owner) -> io::Result<u32> {
+pub(crate) fn spawn(binaries: &Path, data: &Path, port: u16, owner: &Owner) -> io::Result<u32> {
     let log = File::create(data.with_file_name("log"))?;
     let settings = [
         "listen_addresses=127.0.0.1",
@@ -196,7 +197,7 @@ fn free_port() -> io::Result<u16> {
 }
 
 /// The server writes its state into the last line of its pid file.
-fn wait_until_ready(data: &Path) -> io::Result<()> {
+pub(crate) fn wait_until_ready(data: &Path) -> io::Result<()> {
     let started = Instant::now();
     while started.elapsed() < START_TIME {
         let state = fs::read_to_string(data.join("postmaster.pid")).unwrap_or_default();

@@ -1,0 +1,150 @@
+//! What must hold after every crash, whatever it was.
+
+use std::time::{Duration, Instant};
+
+use sqlx::Row;
+
+use super::scene::Scene;
+use crate::process::{Answer, Request};
+
+/// A dead holder's lease, and ten seconds for everything that comes after it.
+pub(crate) const STUCK_AFTER: Duration = Duration::from_secs(11);
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// Sends the same request until its answer is final, as a careful client does.
+/// `faulty_database`: a server whose database has just died may say that it failed.
+pub(crate) async fn answered(
+    request: &Request,
+    port: u16,
+    faulty_database: bool,
+) -> Result<Answer, String> {
+    let until = Instant::now() + STUCK_AFTER;
+    let mut last = "nothing".to_owned();
+    while Instant::now() < until {
+        match request.ask(port).await {
+            Ok(answer) if (200..300).contains(&answer.status) || answer.status == 402 => {
+                return Ok(answer);
+            }
+            Ok(answer) => {
+                let passing = matches!(
+                    answer.text("code").as_str(),
+                    "request_in_progress" | "outcome_unknown" | "busy" | "provider_unavailable"
+                );
+                if !passing && !(faulty_database && answer.status == 500) {
+                    return Err(format!("a retry was answered {}", answer.shown()));
+                }
+                last = answer.shown();
+            }
+            Err(error) => last = error.to_string(),
+        }
+        tokio::time::sleep(AGAIN).await;
+    }
+    Err(format!("the key is stuck: no final answer, but {last}"))
+}
+
+/// Every further retry, here and elsewhere, gets the same bytes.
+pub(crate) async fn same_bytes(
+    scene: &Scene,
+    request: &Request,
+    first: &Answer,
+) -> Result<(), String> {
+    let other = scene.other.as_ref().map(super::super::process::Payonce::port);
+    for port in [Some(scene.shop.port()), Some(scene.shop.port()), other].into_iter().flatten() {
+        let again = request.ask(port).await.map_err(|error| error.to_string())?;
+        let same = again.body == first.body
+            && again.status == first.status
+            && again.header("location") == first.header("location")
+            && again.header("content-digest") == first.header("content-digest")
+            && again.header("idempotency-replayed") == Some("true");
+        ensure(same, || format!("{} became {}", first.shown(), again.shown()))?;
+    }
+    Ok(())
+}
+
+/// One capture, a paid order, books that agree, nothing left over.
+pub(crate) async fn invariants(scene: &Scene, order: &str) -> Result<(), String> {
+    let shown = scene.get(format!("/v1/orders/{order}")).ask(scene.shop.port()).await;
+    let status = shown.map_err(|error| error.to_string())?.text("status");
+    ensure(status == "paid", || format!("the order is {status}"))?;
+    let charges = scene.charges(order).await;
+    let captures = charges.iter().filter(|charge| charge["status"] == "succeeded").count();
+    ensure(captures == 1, || format!("{captures} captures at the provider"))?;
+    let (code, differences) = scene.reconcile();
+    ensure(code == 0, || format!("reconcile: {code} {differences}"))?;
+    left_over(scene).await
+}
+
+/// Statements that count what must not be there, each with its name.
+const WRONG: [(&str, &str); 9] = [
+    (
+        "records that nobody works on",
+        "select count(*) from idempotency_record where state in ('processing', 'unknown')
+         and lease_until < clock_timestamp() - interval '5 seconds'",
+    ),
+    (
+        "open transactions that do nothing",
+        "select count(*) from pg_stat_activity where application_name = 'payonce'
+         and state like 'idle in transaction%' and state_change < clock_timestamp() - interval '1 second'",
+    ),
+    (
+        "ledger transactions that do not balance",
+        "select count(*) from (select from ledger_posting group by transaction_id, currency
+         having sum(amount) <> 0) as l",
+    ),
+    (
+        "products whose stock is not what moved",
+        "select count(*) from product p where stock <> initial_stock
+         + (select coalesce(sum(delta), 0) from stock_movement m where m.product_id = p.id)",
+    ),
+    (
+        "orders whose goods did not move",
+        "select count(*) from order_line l where not exists (select from stock_movement m
+         where m.order_id = l.order_id and m.product_id = l.product_id and m.delta = -l.quantity)",
+    ),
+    (
+        "orders paid twice",
+        "select count(*) from (select from payment where status = 'succeeded' and not misdirected
+         group by order_id having count(*) > 1) as p",
+    ),
+    (
+        "mails sent twice",
+        "select count(*) from (select from mail group by kind, subject_id having count(*) > 1) as m",
+    ),
+    (
+        "paid orders without their one receipt",
+        r#"select count(*) from "order" o where status = 'paid' and email is not null
+           and not exists (select from mail m where m.kind = 'receipt' and m.subject_id = o.id)"#,
+    ),
+    (
+        "refunds above what was captured",
+        "select count(*) from payment p where amount < (select coalesce(sum(amount), 0) from refund r
+         where r.payment_id = p.id and r.status <> 'failed')",
+    ),
+];
+
+/// Nothing is left that should not be there.
+pub(crate) async fn left_over(scene: &Scene) -> Result<(), String> {
+    let mut look = scene.look().await;
+    for (name, count) in WRONG {
+        let row = sqlx::query(count).fetch_one(&mut look).await.map_err(|e| e.to_string())?;
+        let count: i64 = row.get(0);
+        ensure(count == 0, || format!("{count} {name}"))?;
+    }
+    Ok(())
+}
+
+/// Whoever takes over asks before sending again what may have been sent.
+pub(crate) async fn asked_before_sending_again(scene: &Scene, order: &str) -> Result<(), String> {
+    let charges = scene.charges(order).await;
+    let Some(provider_key) = charges.first().and_then(|charge| charge["provider_key"].as_str())
+    else {
+        return Err("no charge".to_owned());
+    };
+    let calls = scene.calls(provider_key).await;
+    let unasked = calls.windows(2).any(|two| two[0] == two[1] && two[0] == "POST /charges");
+    ensure(!unasked, || format!("sent again without asking: {calls:?}"))
+}
+
+pub(crate) fn ensure(holds: bool, why: impl FnOnce() -> String) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(why()) }
+}

@@ -1,0 +1,123 @@
+//! Cells that have a name of their own: a first owner stops between intent and send, somebody
+//! takes over, and the first owner wakes.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::checks::{self, ensure};
+use super::scene::{Scene, Setting};
+use crate::process::{Answer, Meeting, Request};
+
+/// What the one who takes over gets to do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Taker {
+    /// Nothing: the provider is down.
+    Refused,
+    /// It charges, and its answer is lost.
+    Unheard,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn an_owner_that_wakes_while_the_provider_is_down_frees_nothing() {
+    let setting = Setting { with_other: true, ..Setting::default() };
+    let mut scene = Scene::set(&setting).await;
+    stop_take_over_wake(&mut scene, Taker::Refused).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn an_owner_that_wakes_does_not_free_what_another_has_sent() {
+    let setting = Setting { with_other: true, ..Setting::default() };
+    let mut scene = Scene::set(&setting).await;
+    stop_take_over_wake(&mut scene, Taker::Unheard).await.unwrap();
+}
+
+/// SIGSTOP between intent and send × a provider that fails the taker × a second key × SIGCONT.
+pub(crate) async fn stop_take_over_wake(scene: &mut Scene, taker: Taker) -> Result<(), String> {
+    let order = scene.ordered().await;
+    let (first_key, second_key) = (scene.key("first"), scene.key("second"));
+    let first = scene.payment(&order, &first_key, "pm_card_ok").header("prefer", "wait=0");
+    let second = scene.payment(&order, &second_key, "pm_card_ok").header("prefer", "wait=0");
+    let other = scene.other.as_ref().expect("a second replica").port();
+
+    let meeting = Meeting::new().await;
+    let armed =
+        first.clone().header("x-payonce-fault", format!("intent_committed:{}", meeting.action()));
+    let call = armed.send(scene.shop.port()).await.map_err(|error| error.to_string())?;
+    let here = meeting.arrived().await.map_err(|_| "the point was not reached".to_owned())?;
+    scene.pause_shop();
+    let waking = tokio::spawn(call.answer());
+
+    fail_the_taker(scene, taker, &first, other, &order).await?;
+    let refused = told(&second, other, "payment_in_progress").await?;
+    ensure(refused.status == 409, || format!("a second key was told {}", refused.shown()))?;
+
+    scene.wake_shop();
+    drop(here);
+    let woken = waking.await.unwrap().map_err(|error| error.to_string())?;
+    let honest = matches!(woken.text("code").as_str(), "outcome_unknown" | "request_in_progress");
+    let freed = !(honest || woken.status == 201);
+    scene.control_provider(&json!({ "down": false, "latency_ms": 0 })).await;
+    let late = second.ask(other).await.map_err(|error| error.to_string())?;
+    settled(scene, &order, &first, other).await?;
+    ensure(!freed, || format!("the owner that woke was told {}", woken.shown()))?;
+    ensure(late.status == 409, || format!("the second key was told {}", late.shown()))?;
+    checks::left_over(scene).await
+}
+
+async fn fail_the_taker(
+    scene: &Scene,
+    taker: Taker,
+    first: &Request,
+    other: u16,
+    order: &str,
+) -> Result<(), String> {
+    match taker {
+        Taker::Refused => scene.control_provider(&json!({ "down": true })).await,
+        Taker::Unheard => {
+            scene.control_provider(&json!({ "latency_ms": 1500 })).await;
+            let until = Instant::now() + checks::STUCK_AFTER;
+            while scene.charges(order).await.is_empty() {
+                ensure(Instant::now() < until, || "nobody took over".to_owned())?;
+                let _ = first.ask(other).await;
+            }
+            scene.control_provider(&json!({ "down": true, "latency_ms": 0 })).await;
+        }
+    }
+    told(first, other, "outcome_unknown").await.map(drop)
+}
+
+/// Asks until the answer has this code.
+async fn told(request: &Request, port: u16, code: &str) -> Result<Answer, String> {
+    let until = Instant::now() + checks::STUCK_AFTER;
+    let mut last = String::new();
+    while Instant::now() < until {
+        let answer = request.ask(port).await.map_err(|error| error.to_string())?;
+        if answer.text("code") == code {
+            return Ok(answer);
+        }
+        last = answer.shown();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    Err(format!("not {code} but {last}"))
+}
+
+/// The first key ends with the money moved once, or called off and never moved.
+async fn settled(scene: &Scene, order: &str, first: &Request, port: u16) -> Result<(), String> {
+    let called_off =
+        |answer: &Answer| answer.status == 409 && answer.text("code") == "invalid_transition";
+    let until = Instant::now() + checks::STUCK_AFTER;
+    loop {
+        let answer = first.ask(port).await.map_err(|error| error.to_string())?;
+        if answer.status == 201 || called_off(&answer) {
+            break;
+        }
+        ensure(Instant::now() < until, || format!("stuck at {}", answer.shown()))?;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let charges = scene.charges(order).await;
+    let captures = charges.iter().filter(|charge| charge["status"] == "succeeded").count();
+    ensure(captures <= 1, || format!("{captures} captures"))?;
+    let (code, differences) = scene.reconcile();
+    ensure(code == 0, || format!("reconcile: {code} {differences}"))
+}

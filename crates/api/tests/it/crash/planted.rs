@@ -1,0 +1,46 @@
+//! A matrix that cannot fail proves nothing: five known mistakes, planted on purpose, and the
+//! cells that have to notice them.
+
+use super::cell::{self, Fault, POINTS, Point};
+use super::named::{Taker, stop_take_over_wake};
+use super::scene::{Scene, Setting};
+
+/// The mistake, and where a SIGKILL tells.
+const MISTAKES: [(&str, &[&str]); 4] = [
+    ("fresh_key", &["after_send", "answered"]),
+    ("effects_apart", &["before_settle_commit"]),
+    ("reply_apart", &["settle_committed"]),
+    ("resend_unasked", &["after_send", "answered"]),
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn every_planted_mistake_is_caught() {
+    let mut missed = Vec::new();
+    for (mistake, points) in MISTAKES {
+        let mut caught = Vec::new();
+        for point in POINTS.iter().filter(|point| points.contains(&point.name)) {
+            caught.extend(caught_at(mistake, *point).await);
+        }
+        eprintln!("{mistake}: caught {} of {} times: {caught:?}", caught.len(), points.len());
+        if caught.len() < points.len() {
+            missed.push(mistake);
+        }
+    }
+    let unchecked = planted("fence_unchecked", true);
+    let mut scene = Scene::set(&unchecked).await;
+    let caught = stop_take_over_wake(&mut scene, Taker::Unheard).await.err();
+    eprintln!("fence_unchecked: caught {} of 1 times: {caught:?}", caught.iter().count());
+    if caught.is_none() {
+        missed.push("fence_unchecked");
+    }
+    assert!(missed.is_empty(), "not caught: {missed:?}");
+}
+
+async fn caught_at(mistake: &'static str, point: Point) -> Option<String> {
+    let mut scene = Scene::set(&planted(mistake, false)).await;
+    cell::run(&mut scene, point, Fault::Kill).await.err()
+}
+
+fn planted(mistake: &'static str, with_other: bool) -> Setting {
+    Setting { with_other, defect: Some(mistake), ..Setting::default() }
+}
