@@ -17,9 +17,9 @@ async fn a_thousand_duplicates_of_a_running_key_slow_nobody_down() {
     let idle = p99(&other, "idle").await;
     let order = shopper.order("order").await;
 
-    let crowd = tokio::spawn(together((0..DUPLICATES).map(|_| {
-        let (shopper, order) = (shopper.clone(), order.clone());
-        async move { shopper.pay(&order, "crowd", "pm_card_slow").await }
+    let duplicates: Vec<_> = (0..DUPLICATES).map(|_| (shopper.clone(), order.clone())).collect();
+    let crowd = tokio::spawn(together(duplicates.into_iter().map(|(shopper, order)| async move {
+        shopper.pay(&order, "crowd", "pm_card_slow").await
     })));
     eventually("the charge is under way", async || !app.provider_charges(&order).await.is_empty())
         .await;
