@@ -105,8 +105,9 @@ pub(crate) async fn run(scene: &mut Scene, point: Point, fault: Fault) -> Outcom
     }
     let (_, took) = strike(scene, &paying, point, fault).await?;
     checks::invariants(scene, &order).await?;
-    if fault != Fault::Stop {
-        // A stopped owner may wake and send what it was about to send: harmless, and allowed.
+    // A stopped owner may wake and send what it was about to send: harmless, and allowed. A
+    // provider whose database restarts refuses calls, which need no question before the next.
+    if !matches!(fault, Fault::Stop | Fault::DatabaseRestart) {
         checks::asked_before_sending_again(scene, &order).await?;
     }
     Ok(took)
