@@ -27,18 +27,18 @@ enum Dropped {
     Work,
 }
 
-/// Polls at most `polls` times, then drops; `true` if it ended before.
-async fn ended_within<F: Future>(polls: usize, future: F) -> bool {
+/// Polls at most `polls` times, then drops; what it came to if it ended before.
+async fn ended_within<F: Future>(polls: usize, future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     let mut left = polls;
     std::future::poll_fn(|context| {
         if left == 0 {
-            return Poll::Ready(false);
+            return Poll::Ready(None);
         }
         left -= 1;
         match future.as_mut().poll(context) {
-            Poll::Ready(_) => Poll::Ready(true),
-            Poll::Pending if left == 0 => Poll::Ready(false),
+            Poll::Ready(output) => Poll::Ready(Some(output)),
+            Poll::Pending if left == 0 => Poll::Ready(None),
             Poll::Pending => Poll::Pending,
         }
     })
@@ -68,10 +68,14 @@ async fn drop_and_repeat<O: Operation>(
     let claim = claim(app, caller, path, key);
     let ended = match dropped {
         Dropped::Request => {
-            ended_within(polls, operation::perform(app.app(), asked(&claim, path), operation()))
-                .await
+            let work = operation::perform(app.app(), asked(&claim, path), operation());
+            ended_within(polls, work).await.is_some()
         }
-        Dropped::Work => ended_within(polls, operation().execute(app.app(), &claim)).await,
+        Dropped::Work => match ended_within(polls, operation().execute(app.app(), &claim)).await {
+            None => false,
+            Some(Ok(_)) => true,
+            Some(Err(stop)) => panic!("after {polls} polls: {stop:?}"),
+        },
     };
     eventually("the key is settled", async || {
         let answer = operation::perform(app.app(), asked(&claim, path), operation()).await;

@@ -48,7 +48,7 @@ pub(crate) async fn stop_take_over_wake(scene: &mut Scene, taker: Taker) -> Resu
     scene.pause_shop();
     let waking = tokio::spawn(call.answer());
 
-    fail_the_taker(scene, taker, &first, other, &order).await?;
+    fail_the_taker(scene, taker, &first, other).await?;
     let refused = told(&second, other, "payment_in_progress").await?;
     ensure(refused.status == 409, || format!("a second key was told {}", refused.shown()))?;
 
@@ -70,16 +70,16 @@ async fn fail_the_taker(
     taker: Taker,
     first: &Request,
     other: u16,
-    order: &str,
 ) -> Result<(), String> {
     match taker {
         Taker::Refused => scene.control_provider(&json!({ "down": true })).await,
         Taker::Unheard => {
-            scene.control_provider(&json!({ "latency_ms": 1500 })).await;
+            // Long enough that the charge is made only when everybody has given up on it.
+            scene.control_provider(&json!({ "latency_ms": 5000 })).await;
             let until = Instant::now() + checks::STUCK_AFTER;
-            while scene.charges(order).await.is_empty() {
+            while !scene.was_charged().await {
                 ensure(Instant::now() < until, || "nobody took over".to_owned())?;
-                let _ = first.ask(other).await;
+                tokio::time::sleep(Duration::from_millis(20)).await;
             }
             scene.control_provider(&json!({ "down": true, "latency_ms": 0 })).await;
         }

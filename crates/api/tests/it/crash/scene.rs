@@ -126,6 +126,13 @@ impl Scene {
         calls.iter().map(name).collect()
     }
 
+    /// Whether the provider was asked to charge anything.
+    pub(crate) async fn was_charged(&self) -> bool {
+        let answer = Request::new("GET", "/_log").ask(self.provider.port()).await.unwrap();
+        let calls = answer.json()["data"].as_array().cloned().unwrap_or_default();
+        calls.iter().any(|call| call["method"] == "POST" && call["path"] == "/charges")
+    }
+
     pub(crate) async fn control_provider(&self, change: &Value) {
         control(&self.provider, change).await;
     }
