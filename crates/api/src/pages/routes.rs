@@ -28,6 +28,7 @@ pub fn configure(config: &mut ServiceConfig) {
         .service(page("/orders").route(get().to(orders::list_orders)))
         .service(page("/orders/{id}").route(get().to(order::show::show_order)))
         .service(page("/orders/{id}/payments").route(post().to(order::act::pay_order)))
+        .service(page("/orders/{id}/refunds").route(post().to(order::act::refund_order)))
         .service(page("/orders/{id}/cancel").route(post().to(order::act::cancel_order)))
         .service(
             page("/sign-in")

@@ -1,4 +1,4 @@
-//! What a shopper does with an order: pay it, cancel it. Each ends on the order's own page, which
+//! What a shopper does with an order: pay it, cancel it, send its money back. Each ends on the order's own page, which
 //! tells what became of it.
 
 use std::time::Duration;
@@ -12,12 +12,14 @@ use crate::app::App;
 use crate::operation::{self, Answer, Source};
 use crate::orders::cancel::Cancel;
 use crate::pages::keyed;
+use crate::pages::order::own;
 use crate::pages::posted::{Again, Form, Posted};
 use crate::pages::response::{self, Shown};
 use crate::pages::said::Said;
 use crate::pages::visitor::Visitor;
 use crate::payments::create::{Create, CreatePayment};
 use crate::problem::Problem;
+use crate::refunds::create::{self as refunds, CreateRefund};
 
 /// Nobody looks at a blank page for longer: the order's page says that it is being charged. The
 /// work is a task of its own and goes on.
@@ -63,6 +65,30 @@ async fn cancel(app: &App, request: &HttpRequest, id: &str, form: Form) -> Shown
     Ok(see(request, id, told(&answer).filter(|said| *said != Said::Replayed)))
 }
 
+/// `POST /orders/{id}/refunds`: what is left of the payment, and the goods with it.
+pub(in crate::pages) async fn refund_order(
+    app: App,
+    request: HttpRequest,
+    id: web::Path<String>,
+    form: Form,
+) -> HttpResponse {
+    response::answer(&request, refund(&app, &request, &id, form).await)
+}
+
+async fn refund(app: &App, request: &HttpRequest, id: &str, form: Form) -> Shown {
+    let (id, Posted { visitor, fields }) = take(app, request, id, form).await?;
+    let key = keyed::read(fields.get("idempotency_key"))?;
+    let order = own::claim(app, &visitor, id).await?;
+    let Some((payment, _)) = order.live_payment else { return Ok(see(request, id, None)) };
+    let body = CreateRefund { amount: None, reason: None, restock: Some(true) };
+    let path = format!("/v1/payments/{payment}/refunds");
+    let asked = keyed::ask(app, visitor.account.scope(), key, &path, Some(&body))?;
+    let operation =
+        refunds::Create { account: visitor.account, payment: Ok(payment), body: Ok(body) };
+    let said = patiently(operation::perform(app, asked, operation)).await?;
+    Ok(see(request, id, said))
+}
+
 /// The form, if it is about an order at all.
 async fn take(
     app: &App,
@@ -91,7 +117,11 @@ pub(in crate::pages) async fn pay(
     let path = format!("/v1/orders/{order}/payments");
     let asked = keyed::ask(app, account.scope(), key, &path, Some(&body))?;
     let create = Create { account, order: Ok(order), body: Ok(body) };
-    match timeout(PATIENCE, operation::perform(app, asked, create)).await {
+    patiently(operation::perform(app, asked, create)).await
+}
+
+async fn patiently(running: impl Future<Output = Answer>) -> Result<Option<Said>, Problem> {
+    match timeout(PATIENCE, running).await {
         Ok(answer) => {
             not_found(&answer)?;
             Ok(told(&answer))

@@ -4,7 +4,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use domain::{DeclineCode, Money, OrderId, OrderStatus, PaymentStatus, RefundStatus};
 use time::OffsetDateTime;
 
-use super::{OrderLine, OrderPage, OrderView, ProviderStep, RefundLine, State, Stray};
+use super::{OrderLine, OrderPage, OrderView, ProviderStep, RefundLine, RefundOffer, State, Stray};
 use super::{act, own, sql};
 use crate::app::App;
 use crate::orders::{self, Order};
@@ -87,7 +87,7 @@ impl Facts {
             strays: self.strays(),
             presses: Vec::new(),
             cancel: payable.then(|| keyed::of_order(app, "cancel", self.order.id, 0)),
-            refund: None,
+            refund: self.refundable(app),
             state,
         }
     }
@@ -190,6 +190,18 @@ impl Facts {
             bound_to: format!("one try to pay {}", self.order.total),
             state: "unused".to_owned(),
         }
+    }
+
+    /// What may still go back, unless some of it is on its way.
+    fn refundable(&self, app: &App) -> Option<RefundOffer> {
+        let payment = self.live().filter(|payment| payment.status == PaymentStatus::Succeeded)?;
+        let refunds = || self.refunds.iter().filter(|refund| refund.payment == payment.id);
+        if refunds().any(|refund| refund.status.is_open()) {
+            return None;
+        }
+        let amount = payment.amount.checked_sub(payment.refunded).ok()?;
+        let key = keyed::of_order(app, "refund", self.order.id, refunds().count());
+        amount.is_positive().then_some(RefundOffer { key, amount })
     }
 
     fn asked(&self, state: &State) -> Vec<ProviderStep> {

@@ -235,3 +235,20 @@ async fn an_address_that_is_none_is_asked_for_again_and_nothing_is_ordered() {
     assert_eq!(app.number("select count(*) from idempotency_record").await, 0);
     app.finish().await;
 }
+
+#[tokio::test]
+async fn sending_the_money_back_twice_sends_it_back_once() {
+    let app = TestApp::start().await;
+    let before = app.stock("enamel-mug").await;
+    let (browser, form) = ready(&app, "pm_card_ok").await;
+    let order = browser.submit(&form).await.leads_to();
+    let refund = browser.get(&order).await.form(&format!("{order}/refunds"));
+    pressed(&browser, &refund, 2, 20).await;
+    let page = browser.get(&order).await;
+    assert_eq!(page.heading(), "All $42.00 went back");
+    assert!(page.forms().iter().all(|form| !form.action.ends_with("/refunds")));
+    assert_eq!(app.number("select count(*) from refund").await, 1);
+    assert_eq!(app.stock("enamel-mug").await, before);
+    browser.get(&format!("/inspect?q={}", id(&order))).await.says("$42.00 went back");
+    app.finish().await;
+}
