@@ -15,3 +15,5 @@ mod process;
 mod provider;
 mod raw;
 mod redis;
+mod refunds;
+mod stock;
