@@ -25,6 +25,7 @@ create table payment (
 create unique index payment_live on payment (order_id)
     where status in ('processing', 'unknown', 'succeeded') and not misdirected;
 create index payment_order_id on payment (order_id);
+create index payment_charge_id on payment (charge_id);
 
 alter table "order" add constraint order_live_payment_id_fkey
     foreign key (live_payment_id) references payment (id) deferrable initially deferred;

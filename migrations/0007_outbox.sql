@@ -71,6 +71,8 @@ create index delivery_due on delivery (next_attempt_at) where state = 'queued';
 -- For the sweep and the counts: what is over with.
 create index delivery_dead on delivery (created_at) where state = 'dead';
 create index delivery_old on delivery (created_at) where state in ('delivered', 'dead');
+create index delivery_lease_until on delivery (lease_until)
+    where state = 'queued' and lease_until is not null;
 
 -- Events of the provider that were taken in: an id and its effect commit together.
 create table provider_event (

@@ -209,6 +209,14 @@ pub async fn exempt_body(
     json(request.headers(), &bytes)
 }
 
+/// The bytes of a body that proves itself by a signature over them.
+///
+/// # Errors
+/// 413, and 415 for bytes that are not those that were signed.
+pub async fn exempt_bytes(request: &HttpRequest, payload: web::Payload) -> Result<Bytes, Problem> {
+    read(request.headers(), payload.into_inner()).await
+}
+
 fn claim(
     app: &App,
     request: &HttpRequest,

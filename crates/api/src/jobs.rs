@@ -6,11 +6,14 @@ use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use crate::app::App;
+use crate::courier;
+use crate::mail::deliver::Mails;
 use crate::orders::expire;
 use crate::payments::recover;
 use crate::sweep::{self, schedule::Schedule};
 use crate::telemetry::metrics::{JOBS, float};
 use crate::telemetry::observe;
+use crate::webhooks::deliver::Events;
 
 const CLOCK_EVERY: Duration = Duration::from_secs(30);
 const OBSERVE_EVERY: Duration = Duration::from_secs(15);
@@ -39,6 +42,8 @@ pub fn start(app: &App, sweep: Schedule) -> Jobs {
             recover::run_once(&app).await.map(|(taken, _)| taken)
         }),
         every("expire", app, EXPIRE_EVERY, |app| async move { expire::run_once(&app).await }),
+        courier::start::<Mails>(app),
+        courier::start::<Events>(app),
         every("clock", app, CLOCK_EVERY, |app| async move { app.set_clock().await.map(|()| 0) }),
     ])
 }

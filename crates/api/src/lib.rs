@@ -17,6 +17,7 @@ pub mod orders;
 pub mod payments;
 pub mod refunds;
 
+pub mod courier;
 pub mod made_by;
 pub mod mail;
 pub mod outbox;

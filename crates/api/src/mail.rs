@@ -1,5 +1,6 @@
 //! Mails: one receipt for an order, one notice for a refund.
 
+pub mod deliver;
 pub mod smtp;
 pub mod sql;
 

@@ -15,6 +15,7 @@ use crate::accounts::{create as accounts, current};
 use crate::catalog::{movement, read as products};
 use crate::problem::Problem;
 use crate::routes::{self, RouteFacts};
+use crate::webhooks::{endpoints, inbound};
 use crate::{orders, payments, records, refunds};
 
 /// The API of Payonce.
@@ -33,6 +34,8 @@ use crate::{orders, payments, records, refunds};
         orders::receipt::create_receipt,
         payments::create::create_payment, payments::read::get_payment,
         refunds::create::create_refund, refunds::read::get_refund,
+        endpoints::create::create_endpoint, endpoints::read::list_endpoints, endpoints::read::get_endpoint,
+        endpoints::read::get_secret, endpoints::delete::delete_endpoint, inbound::receive_event,
         records::get_record, routes::policy,
     ),
     components(schemas(ProblemBody)),

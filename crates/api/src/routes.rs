@@ -15,6 +15,7 @@ use crate::app::App;
 use crate::catalog::{movement, read as products};
 use crate::guard::{Guarded, Rule, Rules};
 use crate::problem::{Code, Problem};
+use crate::webhooks::{endpoints, inbound};
 use crate::{openapi, orders, pages, payments, records, refunds};
 
 /// The API.
@@ -70,6 +71,21 @@ pub fn api() -> Api {
         refunds::create::create_refund,
     );
     api.read("/v1/refunds/{id}", refunds::read::get_refund);
+
+    let merchant_bodiless = Rule { bodiless: true, ..merchant };
+    let hooks = "/v1/webhook-endpoints";
+    let hook = "/v1/webhook-endpoints/{id}";
+    api.guarded(Method::POST, hooks, merchant, endpoints::create::create_endpoint);
+    api.read(hooks, endpoints::read::list_endpoints);
+    api.read(hook, endpoints::read::get_endpoint);
+    api.guarded(Method::DELETE, hook, merchant_bodiless, endpoints::delete::delete_endpoint);
+    api.read("/v1/webhook-endpoints/{id}/secret", endpoints::read::get_secret);
+    api.exempt(
+        Method::POST,
+        "/v1/webhooks/provider",
+        "the event id is the key",
+        inbound::receive_event,
+    );
 
     api.read("/v1/idempotency-keys/{key}", records::get_record);
     api.read("/.well-known/idempotency", policy);

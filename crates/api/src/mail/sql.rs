@@ -45,16 +45,16 @@ impl<'r> FromRow<'r, PgRow> for Due {
 /// with it leaves it due again at the end of the lease.
 pub async fn claim(conn: &mut PgConnection) -> sqlx::Result<Option<Due>> {
     sqlx::query_as(
-        "update mail m
-         set attempts = m.attempts + 1, lease_until = due.t, next_attempt_at = due.t
-         from (
+        "with due as materialized (
              select id, clock_timestamp() + $1 * interval '1 second' as t from mail
              where state = 'queued' and next_attempt_at <= clock_timestamp()
              order by next_attempt_at
              limit 1
              for update skip locked
-         ) as due
-         where m.id = due.id
+         )
+         update mail m
+         set attempts = m.attempts + 1, lease_until = due.t, next_attempt_at = due.t
+         from due where m.id = due.id
          returning m.id, m.attempts, m.message_id, m.recipient, m.subject, m.body, m.created_at",
     )
     .bind(LEASE_SECONDS)
@@ -97,16 +97,4 @@ pub async fn failed(
     .execute(conn)
     .await?;
     Ok(done.rows_affected() == 1)
-}
-
-/// How long the oldest waiting mail has waited, in seconds, and how many mails are dead.
-pub async fn backlog(conn: &mut PgConnection) -> sqlx::Result<(f64, i64)> {
-    sqlx::query_as(
-        "select coalesce(extract(epoch from clock_timestamp()
-                    - min(created_at) filter (where state = 'queued')), 0)::float8,
-                count(*) filter (where state = 'dead')
-         from mail where state in ('queued', 'dead')",
-    )
-    .fetch_one(conn)
-    .await
 }

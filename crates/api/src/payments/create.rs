@@ -28,7 +28,7 @@ use crate::guard::Guarded;
 use crate::money::MoneyBody;
 use crate::operation::{Operation, Stop, outcome_unknown};
 use crate::orders::{self, Order};
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 use crate::provider::converse::{self, Talk};
 use crate::provider::provider_key;
 use crate::telemetry::metrics::took;
@@ -149,10 +149,33 @@ async fn intend(app: &App, claim: &Claim, payment: &Payment) -> Result<Attempt, 
         tx.rollback().await;
         return Err(stop?);
     }
-    sql::insert(&mut tx, payment, &claim.identity).await?;
+    if let Err(error) = sql::insert(&mut tx, payment, &claim.identity).await {
+        tx.rollback().await;
+        return Err(gone_astray(app, payment, error).await?);
+    }
     fault::point("before_intent_commit").await?;
     tx.commit().await?;
     Ok(attempt)
+}
+
+/// This key was given back once, and its charge turned up all the same: that money is on its way
+/// back already, so the key can pay nothing any more.
+async fn gone_astray(app: &App, payment: &Payment, error: sqlx::Error) -> Result<Stop, Stop> {
+    if db::violated(&error) != Some("payment_provider_key_key") {
+        return Err(error.into());
+    }
+    let mut conn = app.db.connection().await?;
+    let stray = sql::by_provider_key(&mut conn, &payment.provider_key).await;
+    let Some((stray, _)) = conn.end(stray)? else { return Ok(Stop::Taken) };
+    Ok(Stop::Refused(
+        Problem::new(
+            Code::InvalidTransition,
+            "An earlier charge under this key arrived late and goes back. Pay with a new key.",
+        )
+        .member("state", PaymentStatus::Succeeded.as_str())
+        .member("payment_id", stray.to_string())
+        .resource(&format!("/v1/payments/{stray}")),
+    ))
 }
 
 /// Why the order did not take the payment.
