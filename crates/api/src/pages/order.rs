@@ -84,11 +84,19 @@ impl OrderPage {
             State::Refunded { card } => {
                 format!("You paid {total} once, and all of it went back to {card}.")
             }
-            State::Cancelled => "Nothing was charged. Its things are back on the shelf.".to_owned(),
-            State::Expired => "Nobody paid it in time, so its things are back on the shelf. \
-                 Nothing was charged."
-                .to_owned(),
+            State::Cancelled => {
+                format!("Its things are back on the shelf. {}", self.money_words())
+            }
+            State::Expired => format!(
+                "Nobody paid it in time, so its things are back on the shelf. {}",
+                self.money_words()
+            ),
         }
+    }
+
+    /// An order that ended unpaid; what came all the same is told below.
+    fn money_words(&self) -> &'static str {
+        if self.strays.is_empty() { "Nothing was charged." } else { "Money came too late for it." }
     }
 
     fn press_words(&self) -> String {
@@ -114,7 +122,10 @@ impl OrderPage {
             State::Processing => "Being charged".to_owned(),
             State::Unknown => "Asked for".to_owned(),
             State::Pending { .. } | State::Declined { .. } => "To pay".to_owned(),
-            State::Cancelled | State::Expired => "Never charged".to_owned(),
+            State::Cancelled | State::Expired if self.strays.is_empty() => {
+                "Never charged".to_owned()
+            }
+            State::Cancelled | State::Expired => "Total".to_owned(),
         }
     }
 

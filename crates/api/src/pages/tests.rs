@@ -119,6 +119,14 @@ fn only_an_unsettled_order_looks_again_by_itself() {
 }
 
 #[test]
+fn an_order_whose_money_came_too_late_does_not_say_that_nothing_was_charged() {
+    let html = samples::all().into_iter().find(|sample| sample.name == "order-expired");
+    let html = html.expect("a sample").html;
+    assert!(html.contains("Money that came too late"), "{html}");
+    assert!(!html.contains("Nothing was charged") && !html.contains("Never charged"), "{html}");
+}
+
+#[test]
 fn words_of_strangers_stay_words() {
     let html = samples::hostile();
     assert!(!html.contains("<script>alert"), "{html}");
