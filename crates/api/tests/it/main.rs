@@ -3,17 +3,26 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 #![allow(dead_code, reason = "what tests share is there before the last of them uses it")]
 
+mod accounts;
 mod app;
 mod crash;
 mod embedded;
+mod expiry;
+mod fingerprints;
 mod invariants;
+mod keys;
 mod log;
+mod openapi;
 mod orders;
 mod pages;
+mod payments;
 mod postgres;
+mod problems;
 mod process;
 mod provider;
 mod raw;
 mod redis;
 mod refunds;
+mod replays;
+mod secrets;
 mod stock;
