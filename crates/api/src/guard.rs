@@ -311,14 +311,27 @@ fn json(headers: &HeaderMap, bytes: &[u8]) -> Result<Canonical, Problem> {
 /// # Errors
 /// `validation_failed`.
 pub fn parse<T: DeserializeOwned>(document: &[u8]) -> Result<T, Problem> {
+    // A list would pass for an object whose members come in this order.
+    if !document.starts_with(b"{") {
+        return Err(Problem::invalid("", "Expected an object."));
+    }
     let mut deserializer = serde_json::Deserializer::from_slice(document);
     serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let pointer = pointer(error.path());
         let message = error.inner().to_string();
         // The position is one in the canonical form, which nobody has seen.
-        let message = message.split(" at line ").next().unwrap_or_default();
-        Problem::invalid(pointer, sentence(message))
+        let message = message.rsplit_once(" at line ").map_or(&*message, |(text, _)| text);
+        Problem::invalid(pointer, sentence(&without_value(message)))
     })
+}
+
+/// What was sent may be a password at the wrong place: it is not said back.
+fn without_value(message: &str) -> String {
+    let names_value = message.starts_with("invalid type") || message.starts_with("invalid value");
+    match message.rsplit_once(", expected ") {
+        Some((_, expected)) if names_value => format!("expected {expected}"),
+        _ => message.to_owned(),
+    }
 }
 
 fn pointer(path: &serde_path_to_error::Path) -> String {
