@@ -35,7 +35,7 @@ async fn two_hundred_copies_at_two_servers_make_one_order() {
 
 #[tokio::test]
 async fn fifty_buyers_of_ten_pieces_get_ten() {
-    let app = TestApp::with(|options| options.connections(5)).await;
+    let app = TestApp::start().await;
     let second = app.second_server().await;
     let shopper = app.shopper().await;
     app.set_stock("night-lamp", 10).await;
