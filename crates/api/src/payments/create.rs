@@ -197,7 +197,14 @@ async fn why_not(conn: &mut sqlx::PgConnection, payment: &Payment) -> sqlx::Resu
 /// [`Stop::Passing`] with `outcome_unknown` when the provider does not tell.
 pub async fn resume(app: &App, attempt: Attempt, attempts: i32) -> Result<Finished, Stop> {
     let id = PaymentId::from_uuid(attempt.subject);
-    let payment = db::retrying(|| forget_answer(app, &attempt, id)).await?;
+    let known = db::retrying(|| forget_answer(app, &attempt, id)).await;
+    let payment = known.map_err(|stop| match stop {
+        Stop::Database(error) if !db::is_disconnect(&error) => {
+            tracing::warn!(%error, payment = %id, "a take-over has to wait");
+            Stop::Passing(outcome_unknown().resource(&format!("/v1/payments/{id}")))
+        }
+        stop => stop,
+    })?;
     go_on(app, attempt, payment, Some(attempts)).await
 }
 
