@@ -20,6 +20,7 @@ use api::accounts::{self, Account, Role};
 use api::app::App;
 use api::catalog::demo;
 use api::payments::recover;
+use api::provider::client::ProviderClient;
 use api::provider::mock::{self, MockSettings, Running, WebhookOrder};
 use domain::AccountId;
 use serde_json::{Value, json};
@@ -202,6 +203,11 @@ impl TestApp {
         let url = format!("{}/_control", self.provider.base_url());
         let response = client::http().post(url).json(&switches).send().await.unwrap();
         assert_eq!(response.status(), 200);
+    }
+
+    /// The provider as somebody else would call it, and as patiently as they like.
+    pub(crate) fn provider_client(&self, patience: Duration) -> ProviderClient {
+        ProviderClient::new(&self.provider.base_url(), client::http(), patience)
     }
 
     /// All calls that the provider has seen, oldest first: method, path, provider key.
