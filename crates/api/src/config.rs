@@ -73,7 +73,8 @@ pub struct Listen {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Data")]
 pub struct Stores {
-    /// Postgres to use, postgres://user:password@host:port/database; an embedded one if not set
+    /// Postgres to use, postgres://user:password@host:port/database, several hosts with commas, of
+    /// which the one that takes writes is found; an embedded one if not set
     #[arg(long, global = true, env = "DATABASE_URL", hide_env_values = true)]
     pub database_url: Option<String>,
     /// Redis to keep finished replies in, redis://host:port; memory only if not set

@@ -4,13 +4,17 @@
 //! gives back only connections whose last statement ended. A connection whose future was dropped
 //! half way, or that failed, is closed. Nobody ever runs inside a stranger's transaction.
 
+mod hosts;
+
 use std::ops::{Deref, DerefMut};
 use std::str::FromStr;
 use std::time::Duration;
 
 use deadpool::managed::{self, Metrics, Object, PoolConfig, RecycleResult, Timeouts};
-use sqlx::postgres::{PgConnectOptions, PgConnection};
-use sqlx::{ConnectOptions, Connection, Executor};
+use sqlx::Executor;
+use sqlx::postgres::PgConnection;
+
+pub use hosts::Hosts;
 
 /// How long a request waits for a connection before it is told that we are busy.
 const WAIT: Duration = Duration::from_secs(5);
@@ -25,7 +29,7 @@ pub struct Db {
 }
 
 /// Opens connections; every one has the same limits, so that a stopped process blocks nobody for long.
-pub struct Opener(PgConnectOptions);
+pub struct Opener(Hosts);
 
 impl managed::Manager for Opener {
     type Type = PgConnection;
@@ -47,10 +51,8 @@ impl Db {
     /// # Errors
     /// When the URL is malformed.
     pub fn new(url: &str, connections: usize) -> anyhow::Result<Self> {
-        let options = PgConnectOptions::from_str(url)?
-            .application_name("payonce")
-            .statement_cache_capacity(256)
-            .options([
+        let hosts = Hosts::from_str(url)?.map(|options| {
+            options.application_name("payonce").statement_cache_capacity(256).options([
                 ("lock_timeout", "5s"),
                 ("statement_timeout", "15s"),
                 ("idle_in_transaction_session_timeout", "5s"),
@@ -59,8 +61,9 @@ impl Db {
                 ("tcp_keepalives_count", "3"),
                 ("client_connection_check_interval", "2s"),
                 ("timezone", "UTC"),
-            ]);
-        let pool = managed::Pool::builder(Opener(options))
+            ])
+        });
+        let pool = managed::Pool::builder(Opener(hosts))
             .config(PoolConfig {
                 max_size: connections,
                 timeouts: Timeouts { wait: Some(WAIT), create: Some(WAIT), recycle: None },
@@ -145,11 +148,12 @@ impl Conn {
     /// Gives the connection back if the result shows that it is in order, which it also is
     /// after an error that the server sent.
     pub fn end<T>(self, result: sqlx::Result<T>) -> sqlx::Result<T> {
-        if matches!(&result, Ok(_) | Err(sqlx::Error::Database(_) | sqlx::Error::RowNotFound)) {
+        let gone = result.as_ref().is_err_and(is_disconnect);
+        let answered =
+            matches!(&result, Ok(_) | Err(sqlx::Error::Database(_) | sqlx::Error::RowNotFound));
+        if answered && !gone {
             self.done();
-        } else if result.as_ref().is_err_and(is_disconnect)
-            && let Some(pool) = self.object.as_ref().and_then(Object::pool)
-        {
+        } else if gone && let Some(pool) = self.object.as_ref().and_then(Object::pool) {
             // When the server went away, the idle ones are dead as well.
             pool.retain(|_, _| false);
         }
@@ -238,7 +242,8 @@ impl DerefMut for Tx {
 /// # Errors
 /// Those of connecting.
 pub async fn connect(url: &str) -> sqlx::Result<PgConnection> {
-    PgConnection::connect(url).await
+    let hosts = Hosts::from_str(url).map_err(|error| sqlx::Error::Configuration(error.into()))?;
+    hosts.connect().await
 }
 
 /// Runs a transaction again when Postgres undid it for another's sake: serialization failure
@@ -302,13 +307,13 @@ pub fn is_busy(error: &sqlx::Error) -> bool {
         )
 }
 
-/// The connection broke or the server went away; whether the last statement took effect is not known.
+/// The connection broke, or the server went away or takes no writes any more (25006); whether the last statement took effect is not known.
 pub fn is_disconnect(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) => true,
         _ => matches!(
             sqlstate(error).as_deref(),
-            Some("57P01" | "57P02" | "57P03" | "08006" | "08003" | "08000" | "25P03")
+            Some("57P01" | "57P02" | "57P03" | "08006" | "08003" | "08000" | "25P03" | "25006")
         ),
     }
 }

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use sqlx::Connection;
 use sqlx::postgres::PgConnectOptions;
-use sqlx::{Connection, PgConnection};
 
 use crate::config::{Database, Redacted, Settings};
+use crate::db;
 use crate::embedded::{DataDir, Postgres, Redis};
 use crate::webhooks::signature::Secret;
 
@@ -126,7 +127,7 @@ async fn private_redis(settings: &Settings, dir: &DataDir) -> anyhow::Result<Opt
 }
 
 async fn reach(url: &str) -> anyhow::Result<()> {
-    let failure = match tokio::time::timeout(REACH, PgConnection::connect(url)).await {
+    let failure = match tokio::time::timeout(REACH, db::connect(url)).await {
         Ok(Ok(connection)) => return Ok(connection.close().await?),
         Ok(Err(error)) => error.to_string(),
         Err(_) => format!("no answer within {} s", REACH.as_secs()),
@@ -139,10 +140,16 @@ async fn reach(url: &str) -> anyhow::Result<()> {
 
 /// The URL without its password.
 fn place(url: &str) -> String {
-    let Ok(options) = url.parse::<PgConnectOptions>() else { return "database".to_owned() };
-    let database = options.get_database().unwrap_or(options.get_username());
+    let Ok(hosts) = url.parse::<db::Hosts>() else { return "database".to_owned() };
+    let [first, ..] = hosts.all() else { return "database".to_owned() };
+    let database = first.get_database().unwrap_or(first.get_username());
+    let places: Vec<String> = hosts.all().iter().map(host).collect();
+    format!("database {database} at {}", places.join(" or "))
+}
+
+fn host(options: &PgConnectOptions) -> String {
     match options.get_socket() {
-        Some(socket) => format!("database {database} at {}", socket.display()),
-        None => format!("database {database} at {}:{}", options.get_host(), options.get_port()),
+        Some(socket) => socket.display().to_string(),
+        None => format!("{}:{}", options.get_host(), options.get_port()),
     }
 }

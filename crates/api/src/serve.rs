@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use actix_web::dev::Server;
 use anyhow::{Context, anyhow};
-use sqlx::{Connection, PgConnection};
+use sqlx::Connection;
 use tokio::select;
 use tokio::time::timeout;
 
@@ -23,7 +23,7 @@ use crate::parts::Parts;
 use crate::provider::client::ProviderClient;
 use crate::provider::mock::Running;
 use crate::stop::Stop;
-use crate::{jobs, routes, telemetry};
+use crate::{db, jobs, routes, telemetry};
 
 /// Bound before anything else: a taken port must not cost the start of a database.
 struct Ports {
@@ -46,7 +46,7 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
 
 /// Brings the schema up to date; every replica may do so at once.
 pub async fn migrate(database_url: &str) -> anyhow::Result<()> {
-    let mut connection = PgConnection::connect(database_url).await?;
+    let mut connection = db::connect(database_url).await?;
     sqlx::migrate!("../../migrations")
         .run(&mut connection)
         .await

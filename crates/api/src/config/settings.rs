@@ -8,10 +8,10 @@ use std::time::Duration;
 use anyhow::{anyhow, bail, ensure};
 use lettre::message::Mailbox;
 use reqwest::Url;
-use sqlx::postgres::PgConnectOptions;
 
 use super::secret::{derived_webhook_secret, server_secret, webhook_secrets};
 use super::{Command, Config, Log, Redacted, Times};
+use crate::db::Hosts;
 use crate::sweep::schedule::Schedule;
 use crate::webhooks::signature::Secret;
 
@@ -147,7 +147,7 @@ fn database(config: &Config) -> anyhow::Result<Database> {
     };
     let scheme = url.starts_with("postgres://") || url.starts_with("postgresql://");
     ensure!(
-        scheme && PgConnectOptions::from_str(&url).is_ok(),
+        scheme && Hosts::from_str(&url).is_ok(),
         "DATABASE_URL cannot be read: write it as postgres://user:password@host:5432/database"
     );
     Ok(Database::Url(Redacted::new(url)))

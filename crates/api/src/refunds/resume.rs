@@ -122,7 +122,7 @@ async fn lose_answer(app: &App, attempt: &Attempt, refund: &Refund) -> Result<St
     if !marked {
         return Ok(Stop::Taken);
     }
-    metrics::counter!("payonce_records_total", "outcome" => "unknown").increment(1);
+    metrics::counter!("payonce_answers_lost_total").increment(1);
     tracing::warn!(target: "payonce::flow", step = "unknown", payment = %refund.payment_id,
         refund = %refund.id, "the provider's answer is lost");
     Ok(Stop::Passing(unknown(refund.id)))
