@@ -27,7 +27,7 @@ async fn look(conn: &mut PgConnection) -> sqlx::Result<()> {
         waiting(conn, outbox).await?;
     }
     for invariant in INVARIANTS {
-        let broken: i64 = sqlx::query_scalar(query_of(invariant)).fetch_one(&mut *conn).await?;
+        let broken = violations(conn, invariant).await?;
         metrics::gauge!("payonce_invariant_violations", "invariant" => *invariant)
             .set(float(broken));
         if broken > 0 {
@@ -35,6 +35,14 @@ async fn look(conn: &mut PgConnection) -> sqlx::Result<()> {
         }
     }
     Ok(())
+}
+
+/// How often recent money breaks a rule.
+///
+/// # Errors
+/// Those of the database.
+pub async fn violations(conn: &mut PgConnection, invariant: &str) -> sqlx::Result<i64> {
+    sqlx::query_scalar(query_of(invariant)).fetch_one(conn).await
 }
 
 async fn unfinished(conn: &mut PgConnection) -> sqlx::Result<()> {

@@ -1,0 +1,175 @@
+"""Runs Payonce for real: replicas, failover, restore, sweep. Prints figures, fails on a broken promise."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+from load import SKUS, Load, Shop, percentile
+from stand import BINARY, ROOT, Haproxy, Payonce, Postgres, until
+
+NOTHING = {
+    "orders captured more than once":
+        "select order_id from payment where status = 'succeeded' and not misdirected group by 1 having count(*) > 1",
+    "captures that are not in the ledger once":
+        "select p.id from payment p where (p.status = 'succeeded') <> (select count(*) = 2 from ledger_posting l "
+        "where l.payment_id = p.id and l.refund_id is null)",
+    "a ledger that does not sum to zero":
+        "select currency from ledger_posting group by 1 having sum(amount) <> 0",
+    "stock that is not what was there and what moved":
+        "select sku from product p where stock < 0 or stock <> initial_stock + "
+        "coalesce((select sum(delta) from stock_movement m where m.product_id = p.id), 0)",
+    "unfinished records":
+        "select operation from idempotency_record where state in ('processing', 'unknown')",
+}
+
+
+class Stand:
+    """A database, a provider with a database of its own, and replicas of the shop."""
+
+    def __init__(self, folder, replicas=1, standby=False):
+        self.folder = folder
+        self.primary = Postgres(folder, "primary")
+        settings = ["synchronous_standby_names=*"] if standby else []
+        self.primary.start("wal_level=replica")
+        self.primary.sql("create database payonce", "postgres")
+        url = self.primary.url()
+        self.standby = None
+        if standby:
+            self.standby = Postgres(folder, "standby", standby_of=self.primary).start()
+            self.primary.stop()
+            self.primary.start(*settings)
+            until("the standby follows", lambda: self.primary.sql(
+                "select count(*) from pg_stat_replication where sync_state = 'sync'") == "1")
+            url = url.replace("/payonce", f",127.0.0.1:{self.standby.port}/payonce")
+        self.url = url
+        self.books = Postgres(folder, "books").start()
+        self.books.sql("create database payonce", "postgres")
+        self.provider = Payonce(folder, "provider", self.books.url()).start()
+        flags = [f"--provider-url=http://127.0.0.1:{self.provider.port}", "--demo", "--recover-every-ms=500",
+                 "--sweep-cron=0 0 1 1 *", "--workers=2"]
+        self.replicas = [Payonce(folder, "serve", url, 0, *flags).start() for _ in range(replicas)]
+        values = ",".join(f"('{sku}', 'Soak', '', 100, 'EUR', 100000000, 100000000)" for sku in SKUS)
+        self.primary.sql("insert into product (sku, name, description, price, currency, initial_stock, stock) "
+                         f"values {values}")
+        for replica in self.replicas:
+            replica.stop()
+            replica.start()
+
+    def stop(self):
+        for part in [*self.replicas, self.provider, self.books, self.primary, self.standby]:
+            if part:
+                part.stop()
+
+    def check(self, database, paid):
+        """Nothing lost, nothing doubled, and the provider's books say the same."""
+        until("every record is finished", lambda: database.sql(
+            "select count(*) from idempotency_record where state in ('processing', 'unknown')") == "0", 120)
+        for what, query in NOTHING.items():
+            found = database.sql(query)
+            assert not found, f"{what}: {found}"
+        ours = set(database.sql("select provider_key from payment where status = 'succeeded'").split())
+        theirs = set(self.books.sql("select provider_key from provider.charge where status = 'succeeded'").split())
+        assert ours == theirs, f"the provider's ledger differs: {ours ^ theirs}"
+        known = set(database.sql("select 'pay_' || replace(id::text, '-', '') from payment "
+                                 "where status = 'succeeded'").split())
+        lost = [payment for _, _, payment, _ in paid if payment not in known]
+        assert not lost, f"acknowledged payments that are gone: {lost}"
+        reconcile(database.url(), self.provider.port)
+
+
+def reconcile(url, provider_port):
+    """The program's own comparison with the provider's ledger."""
+    done = subprocess.run([BINARY, "reconcile", f"--database-url={url}", f"--secret={'5a' * 32}",
+                           f"--provider-url=http://127.0.0.1:{provider_port}",
+                           "--provider-webhook-secret=whsec_" + "c29haw" * 8], capture_output=True, text=True)
+    assert done.returncode == 0, f"reconcile: {done.stdout}{done.stderr}"
+
+
+def replicas(folder):
+    """Two replicas behind HAProxy, restarted one after the other under load."""
+    stand = Stand(folder, replicas=2)
+    proxy = Haproxy(folder, [replica.port for replica in stand.replicas])
+    try:
+        shop = Shop(proxy.port)
+        with Load(shop, buyers=4) as load:
+            for _ in range(2):
+                for replica in stand.replicas:
+                    time.sleep(2)
+                    replica.stop()
+                    replica.start()
+                    time.sleep(1)
+        assert not load.broken, load.broken
+        assert not shop.failures, f"{len(shop.failures)} failures: {shop.failures[:3]}"
+        stand.check(stand.primary, load.paid)
+        print(f"replicas: {len(load.paid)} payments, each asked for twice over two replicas, four restarts; "
+              f"no failure, nothing doubled; p99 {percentile([t for _, t, _ in shop.times], 0.99) * 1000:.0f} ms")
+    finally:
+        proxy.stop()
+        stand.stop()
+
+
+def failover(folder):
+    """The primary dies under load, the synchronous standby is promoted, the application follows."""
+    stand = Stand(folder, standby=True)
+    try:
+        shop = Shop(stand.replicas[0].port)
+        with Load(shop, buyers=4) as load:
+            time.sleep(4)
+            killed = time.monotonic()
+            stand.primary.kill()
+            stand.standby.run("pg_ctl", "-D", stand.standby.data, "promote")
+            promoted = time.monotonic()
+            time.sleep(8)
+        assert not load.broken, load.broken
+        before = [at for at, *_ in load.paid if at < killed]
+        after = sorted(at for at, *_ in load.paid if at > promoted)
+        assert before and after, f"{len(before)} payments before, {len(after)} after"
+        stand.check(stand.standby, load.paid)
+        print(f"failover: {len(load.paid)} acknowledged payments, {len(before)} before the primary died; none lost, "
+              f"none doubled; promoted after {promoted - killed:.1f} s, first payment after {after[0] - killed:.1f} s; "
+              f"{len(shop.failures)} attempts failed and were sent again under their keys")
+    finally:
+        stand.stop()
+
+
+def restore(folder):
+    """A backup under load, restored into a fresh database that the program approves."""
+    stand = Stand(folder)
+    try:
+        shop = Shop(stand.replicas[0].port)
+        file = os.path.join(folder, "payonce.dump")
+        with Load(shop, buyers=3) as load:
+            time.sleep(3)
+        stand.check(stand.primary, load.paid)
+        environment = {**os.environ, "PATH": stand.primary.bin + ":" + os.environ["PATH"]}
+        subprocess.run([os.path.join(ROOT, "deploy", "backup"), stand.primary.url(), file], check=True, env=environment)
+        stand.primary.sql("create database restored", "postgres")
+        subprocess.run([os.path.join(ROOT, "deploy", "restore"), file, stand.primary.url("restored")], check=True, env=environment)
+        for table in ["payment", "ledger_posting", '"order"', "idempotency_record"]:
+            counts = [stand.primary.sql(f"select count(*) from {table}", name) for name in ("payonce", "restored")]
+            assert counts[0] == counts[1], f"{table}: {counts}"
+        reconcile(stand.primary.url("restored"), stand.provider.port)
+        print(f"restore: {len(load.paid)} payments backed up, restored into a fresh database and reconciled")
+    finally:
+        stand.stop()
+
+
+def main():
+    scenarios = {"replicas": replicas, "failover": failover, "restore": restore}
+    try:
+        from sweep import sweep
+        scenarios["sweep"] = sweep
+    except ImportError:
+        pass
+    names = sys.argv[1:] or list(scenarios)
+    for name in names:
+        with tempfile.TemporaryDirectory(prefix="payonce-soak-") as folder:
+            started = time.monotonic()
+            scenarios[name](folder)
+            print(f"  {name} took {time.monotonic() - started:.0f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()
