@@ -155,6 +155,14 @@ class Haproxy:
         program = shutil.which("haproxy") or "/usr/sbin/haproxy"
         log = open(os.path.join(folder, "haproxy.log"), "ab")
         self.process = subprocess.Popen([program, "-db", "-f", path], stdout=log, stderr=log)
+        until("the proxy finds a replica", self.answers)
+
+    def answers(self):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/readyz", timeout=2) as answer:
+                return answer.status == 200
+        except OSError:
+            return False
 
     def stop(self):
         self.process.terminate()
