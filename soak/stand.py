@@ -12,7 +12,7 @@ import time
 import urllib.request
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-BINARY = os.environ.get("PAYONCE") or os.path.join(ROOT, "target", "release", "payonce")
+BINARY = os.path.abspath(os.environ.get("PAYONCE") or os.path.join(ROOT, "target", "release", "payonce"))
 SECRET = "5a" * 32
 WEBHOOK_SECRET = "whsec_" + "c29haw" * 8
 
