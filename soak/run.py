@@ -42,7 +42,7 @@ class Stand:
             self.primary.start(*settings)
             until("the standby follows", lambda: self.primary.sql(
                 "select count(*) from pg_stat_replication where sync_state = 'sync'") == "1")
-            url = url.replace("/payonce", f",127.0.0.1:{self.standby.port}/payonce")
+            url = f"postgres://payonce@127.0.0.1:{self.primary.port},127.0.0.1:{self.standby.port}/payonce"
         self.url = url
         self.books = Postgres(folder, "books").start()
         self.books.sql("create database payonce", "postgres")
