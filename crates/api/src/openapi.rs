@@ -223,6 +223,22 @@ fn complete(operation: &mut Operation, route: &RouteFacts) {
         }));
         operation.responses.responses.entry(status.to_string()).or_insert(problem);
     }
+    refusals_are_problems(operation);
+}
+
+/// Also where a handler describes a refusal in its own words.
+fn refusals_are_problems(operation: &mut Operation) {
+    for (status, described) in &mut operation.responses.responses {
+        let RefOr::T(known) = described else { continue };
+        if !status.starts_with(['4', '5']) || !known.content.is_empty() {
+            continue;
+        }
+        let document = response(json!({ "description": "", "content": {
+            "application/problem+json": { "schema": { "$ref": "#/components/schemas/Problem" } } } }));
+        if let RefOr::T(document) = document {
+            known.content = document.content;
+        }
+    }
 }
 
 fn extend(operation: &mut Operation, value: Value) {
