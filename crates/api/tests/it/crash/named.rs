@@ -81,7 +81,7 @@ async fn fail_the_taker(
                 ensure(Instant::now() < until, || "nobody took over".to_owned())?;
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
-            scene.control_provider(&json!({ "down": true, "latency_ms": 0 })).await;
+            scene.control_provider(&json!({ "down": true })).await;
         }
     }
     told(first, other, "outcome_unknown").await.map(drop)
