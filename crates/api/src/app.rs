@@ -74,6 +74,8 @@ pub struct Shared {
     pub demo: bool,
     /// Whether other machines may read the metrics.
     pub metrics_open: bool,
+    /// The double-click lab; empty outside demo mode.
+    pub lab: std::sync::OnceLock<crate::lab::Lab>,
     runtime: Handle,
 }
 
@@ -135,6 +137,7 @@ impl App {
             budgets: Budgets::new(!ingredients.demo),
             demo: ingredients.demo,
             metrics_open: ingredients.metrics_open,
+            lab: std::sync::OnceLock::new(),
             runtime: Handle::current(),
         })))
     }
@@ -147,6 +150,14 @@ impl App {
             Some(trace) => self.runtime.spawn(trace.cover(task)),
             None => self.runtime.spawn(task),
         };
+    }
+
+    /// The same for work whose result somebody may wait for.
+    pub fn runtime_spawn<T: Send + 'static>(
+        &self,
+        task: impl Future<Output = T> + Send + 'static,
+    ) -> tokio::task::JoinHandle<T> {
+        self.runtime.spawn(task)
     }
 
     /// Asks the database for the time again.

@@ -8,6 +8,7 @@ pub mod app;
 pub mod routes;
 
 pub mod guard;
+pub mod lab;
 pub mod operation;
 pub mod problem;
 

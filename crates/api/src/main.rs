@@ -7,7 +7,7 @@ use anyhow::anyhow;
 use api::config::{Command, Config, Settings};
 use api::parts::Parts;
 use api::reconcile::{self, Reconciled};
-use api::{serve, telemetry};
+use api::{lab, serve, telemetry};
 use clap::Parser;
 use clap::error::ErrorKind;
 
@@ -17,6 +17,12 @@ const WRONG_CONFIGURATION: u8 = 2;
 const PROVIDER_UNREACHABLE: u8 = 2;
 
 fn main() -> ExitCode {
+    if lab::child::is_asked() {
+        return match lab::child::run() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => complain(&error, ExitCode::FAILURE),
+        };
+    }
     let settings = match Config::try_parse() {
         Ok(config) => Settings::resolve(config).and_then(with_log),
         Err(error)
@@ -34,7 +40,8 @@ fn main() -> ExitCode {
 }
 
 fn with_log(settings: Settings) -> anyhow::Result<Settings> {
-    telemetry::install(&settings.log, Vec::new())?;
+    let listeners = if settings.demo { vec![lab::listener()] } else { Vec::new() };
+    telemetry::install(&settings.log, listeners)?;
     Ok(settings)
 }
 

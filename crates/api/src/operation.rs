@@ -249,6 +249,7 @@ async fn settle<O: Operation>(
     let until = Instant::now() + idempotency::prefer::WAIT_MAX;
     let mut looks_first = O::LOOKS_FIRST;
     let mut rounds = 0;
+    let mut waits = false;
     // After a lost commit nobody may say that nothing was done.
     let mut ambiguous = false;
     loop {
@@ -258,6 +259,9 @@ async fn settle<O: Operation>(
                 Decision::Replay(finished) => return Ok((*finished, Source::Postgres)),
                 Decision::Refuse(refusal) => return Err(*refusal),
                 Decision::Wait { unknown } => {
+                    if !std::mem::replace(&mut waits, true) {
+                        tracing::debug!(target: "payonce::flow", step = "wait", "another process is at it");
+                    }
                     doing.send_replace(Doing::Wait { unknown });
                     if Instant::now() >= until {
                         return Err(if unknown { outcome_unknown() } else { in_progress() });

@@ -22,6 +22,7 @@ mod cart;
 mod checkout;
 mod error;
 mod inspect;
+mod lab;
 mod mailbox;
 mod order;
 mod orders;

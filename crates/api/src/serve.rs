@@ -19,6 +19,7 @@ use tokio::time::timeout;
 use crate::app::{App, Ingredients};
 use crate::catalog::demo;
 use crate::config::Settings;
+use crate::lab::{Lab, Recipe};
 use crate::parts::Parts;
 use crate::provider::client::ProviderClient;
 use crate::provider::mock::Running;
@@ -75,6 +76,9 @@ async fn serve(
     banner::print(settings, parts, shop, provider.as_ref().map(Running::address))?;
     let served = until_asked(server, &app, settings.timing.grace, stop).await;
     drop(running_jobs);
+    if let Some(lab) = app.lab.get() {
+        lab.stop().await;
+    }
     app.db.close();
     if let Some(provider) = provider {
         provider.stop().await;
@@ -112,8 +116,19 @@ async fn application(
         demo::insert(&mut conn, &app.clock).await?;
         app.catalogue.reload(&mut conn).await?;
         conn.done();
+        app.lab.get_or_init(|| lab(parts));
     }
     Ok(app)
+}
+
+/// Costs nothing until somebody enters it.
+fn lab(parts: &Parts) -> Lab {
+    Lab::new(Recipe {
+        database_url: parts.database_url.expose().clone(),
+        redis_url: parts.redis_url.as_ref().map(|url| url.expose().clone()),
+        program: std::env::current_exe().unwrap_or_else(|_| "payonce".into()),
+        crowd: 1000,
+    })
 }
 
 /// A client that goes where it is sent and nowhere else.

@@ -41,11 +41,12 @@ pub fn configure(config: &mut ServiceConfig) {
         .service(page("/language").route(post().to(preferences::set_language)))
         .service(page("/mailbox").route(get().to(mailbox::show_mailbox)))
         .service(page("/inspect").route(get().to(inspect::show_inspect)))
+        .configure(super::lab::configure)
         .service(page("/static/{hash}/{name:.*}").route(get().to(assets::serve)));
 }
 
 /// A path whose refusals are pages, too.
-fn page(path: &str) -> Resource {
+pub(super) fn page(path: &str) -> Resource {
     web::resource(path).default_service(web::to(async |request: HttpRequest| {
         let words = "This page does not know that method. Nothing was done.";
         response::refusal(&request, &Problem::new(Code::MethodNotAllowed, words))

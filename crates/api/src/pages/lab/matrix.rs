@@ -1,0 +1,168 @@
+//! `/lab/matrix`: all guards under all faults.
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template;
+
+use super::super::layout::{Layout, Section};
+use super::super::posted::{Again, Form, Posted};
+use super::super::response::{self, Shown};
+use super::{Entered, Setup, lab, side};
+use crate::app::App;
+use crate::lab::matrix::{Cell, Matrix};
+use crate::lab::verdict::Outcome;
+use crate::lab::words::Words;
+use crate::lab::{Fault, Guard};
+
+/// `GET /lab/matrix`
+pub(super) async fn show_matrix(
+    app: App,
+    request: HttpRequest,
+    setup: web::Query<Setup>,
+) -> HttpResponse {
+    response::answer(&request, show(&app, &request, &setup).await)
+}
+
+/// `POST /lab/matrix`: everything again, unless that is going on already.
+pub(super) async fn run_matrix(app: App, request: HttpRequest, form: Form) -> HttpResponse {
+    response::answer(&request, start(&app, &request, form).await)
+}
+
+async fn start(app: &App, request: &HttpRequest, form: Form) -> Shown {
+    let lab = lab(app)?;
+    Posted::take(app, request, form, Again { page: "/lab/matrix", form: None }).await?;
+    lab.run_matrix();
+    Ok(response::see_other("/lab/matrix"))
+}
+
+async fn show(app: &App, request: &HttpRequest, setup: &Setup) -> Shown {
+    let lab = lab(app)?;
+    let entered = Entered::new(app, request, Section::Lab, setup.lang.as_deref()).await?;
+    let (words, matrix) = (entered.words, lab.matrix());
+    let progress = matrix.progress();
+    let page = MatrixPage {
+        page: entered.layout,
+        w: words,
+        heads: Fault::ALL.map(|fault| words.say(&format!("fault-{}", fault.name()))).to_vec(),
+        rows: Guard::ALL.map(|guard| row(words, matrix, guard)).to_vec(),
+        legend: Outcome::ALL.map(|outcome| legend(words, outcome)).to_vec(),
+        running: progress.running,
+        ever: progress.ever,
+        done: progress.cells,
+        progress: words.with(
+            "matrix-progress",
+            &[
+                ("cells", &progress.cells.to_string()),
+                ("runs", &progress.runs.to_string()),
+                ("seconds", &format!("{:.1}", progress.seconds)),
+            ],
+        ),
+        has_redis: lab.has_redis(),
+    };
+    Ok(entered.visitor.show(request, &page))
+}
+
+#[derive(Template)]
+#[template(path = "lab/matrix.html")]
+struct MatrixPage {
+    page: Layout,
+    w: &'static Words,
+    heads: Vec<String>,
+    rows: Vec<Row>,
+    legend: Vec<Legend>,
+    running: bool,
+    ever: bool,
+    done: usize,
+    progress: String,
+    has_redis: bool,
+}
+
+#[derive(Clone)]
+struct Row {
+    guard: String,
+    is_ours: bool,
+    cells: Vec<CellView>,
+    right: String,
+}
+
+#[derive(Clone)]
+struct CellView {
+    fault: String,
+    tone: &'static str,
+    glyph: &'static str,
+    word: String,
+    /// The whole sentence, for the tip of the tongue and for screen readers.
+    says: String,
+    href: String,
+}
+
+#[derive(Clone)]
+struct Legend {
+    glyph: &'static str,
+    word: String,
+    means: String,
+}
+
+fn legend(words: &Words, outcome: Outcome) -> Legend {
+    Legend {
+        glyph: side::glyph(outcome),
+        word: words.say(&format!("outcome-{}", outcome.name())),
+        means: words.say(&format!("means-{}", outcome.name())),
+    }
+}
+
+fn row(words: &Words, matrix: &Matrix, guard: Guard) -> Row {
+    let cells: Vec<Cell> = Fault::ALL.iter().map(|fault| matrix.cell(guard, *fault)).collect();
+    let right = cells.iter().filter(|cell| is_right(cell)).count();
+    let complete = cells.iter().all(|cell| matches!(cell, Cell::Done(_) | Cell::NoResult));
+    let views = Fault::ALL.iter().zip(&cells);
+    Row {
+        guard: words.say(&format!("guard-{}", guard.name())),
+        is_ours: guard == Guard::Payonce,
+        cells: views.map(|(fault, cell)| view(words, guard, *fault, cell)).collect(),
+        right: match complete {
+            true => words.with("of-ten", &[("count", &right.to_string())]),
+            false => String::new(),
+        },
+    }
+}
+
+fn is_right(cell: &Cell) -> bool {
+    let Cell::Done(run) = cell else { return false };
+    run.verdict().is_some_and(|verdict| verdict.outcome.is_right())
+}
+
+fn view(words: &Words, guard: Guard, fault: Fault, cell: &Cell) -> CellView {
+    let fault_name = words.say(&format!("fault-{}", fault.name()));
+    let plain = |word: String| CellView {
+        fault: fault_name.clone(),
+        tone: "open",
+        glyph: r#"<circle class="s g-plain hole dots" cx="9" cy="9" r="7"/>"#,
+        word,
+        says: String::new(),
+        href: String::new(),
+    };
+    match cell {
+        Cell::Queued => plain(words.say("cell-queued")),
+        Cell::NoResult => plain(words.say("cell-none")),
+        Cell::Running(done, all) => plain(
+            words.with("cell-running", &[("done", &done.to_string()), ("all", &all.to_string())]),
+        ),
+        Cell::Done(run) => {
+            let Some(verdict) = run.verdict() else { return plain(words.say("cell-none")) };
+            let outcome = verdict.outcome;
+            CellView {
+                fault: fault_name.clone(),
+                tone: outcome.tone(),
+                glyph: side::glyph(outcome),
+                word: words.say(&format!("outcome-{}", outcome.name())),
+                says: side::sentence(words, run.spec, &verdict),
+                href: format!(
+                    "/lab?left={}&right=&fault={}&run={}",
+                    guard.name(),
+                    fault.name(),
+                    run.id
+                ),
+            }
+        }
+    }
+}
