@@ -162,7 +162,7 @@ async fn answer<O: Operation>(app: &App, asked: Asked, operation: O) -> Answer {
             follow_own(waiter, wait, watched).await
         }
         Entry::Join(waiter) => {
-            tracing::debug!(target: "payonce::flow", step = "join", "waits for the first request");
+            tracing::info!(target: "payonce::flow", step = "join", "waits for the first request");
             let deadline = Instant::now() + wait;
             match waiter.wait(deadline - Instant::now()).await {
                 Waited::Landed(Answer::Finished(finished, Source::Executed)) => {
@@ -260,7 +260,7 @@ async fn settle<O: Operation>(
                 Decision::Refuse(refusal) => return Err(*refusal),
                 Decision::Wait { unknown } => {
                     if !std::mem::replace(&mut waits, true) {
-                        tracing::debug!(target: "payonce::flow", step = "wait", "another process is at it");
+                        tracing::info!(target: "payonce::flow", step = "wait", "another process is at it");
                     }
                     doing.send_replace(Doing::Wait { unknown });
                     if Instant::now() >= until {

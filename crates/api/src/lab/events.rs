@@ -12,7 +12,7 @@ use time::OffsetDateTime;
 use tokio::sync::mpsc::UnboundedSender;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id};
-use tracing::{Metadata, Subscriber};
+use tracing::{Level, Metadata, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::{LevelFilter, filter_fn};
 use tracing_subscriber::layer::Context;
@@ -100,8 +100,11 @@ pub(super) fn tell(event: Event) {
 
 /// To be installed with the log.
 pub fn listener() -> Listener {
-    let concerns = |metadata: &Metadata<'_>| metadata.target() == TARGET;
-    let filter = filter_fn(concerns).with_max_level_hint(LevelFilter::DEBUG);
+    // Nothing below INFO: asking whether DEBUG is on, as drivers do for each statement, unsettles
+    // the filters of the layers, and the next event is lost.
+    let concerns =
+        |metadata: &Metadata<'_>| metadata.target() == TARGET && *metadata.level() <= Level::INFO;
+    let filter = filter_fn(concerns).with_max_level_hint(LevelFilter::INFO);
     Flow.with_filter(filter).boxed()
 }
 

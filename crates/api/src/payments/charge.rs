@@ -29,7 +29,12 @@ impl Errand for Payment {
         };
         #[cfg(feature = "faults")]
         let request = super::planted::request(&request);
-        provider.charge(&request).await
+        let answer = provider.charge(&request).await;
+        if let Answer::Settled(outcome) = &answer {
+            tracing::info!(target: "payonce::flow", step = "charged",
+                outcome = outcome.status().as_str(), "the provider has answered");
+        }
+        answer
     }
 
     async fn find(

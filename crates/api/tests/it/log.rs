@@ -31,7 +31,8 @@ pub(crate) fn listen() {
         let targets = Targets::new()
             .with_default(LevelFilter::INFO)
             .with_targets(["api", "payonce", "idempotency"].map(|name| (name, Level::DEBUG)));
-        Registry::default().with(Listener.with_filter(targets)).try_init().unwrap();
+        let listeners = vec![Listener.with_filter(targets).boxed(), api::lab::listener()];
+        Registry::default().with(listeners).try_init().unwrap();
     });
 }
 

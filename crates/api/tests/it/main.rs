@@ -11,6 +11,7 @@ mod expiry;
 mod fingerprints;
 mod invariants;
 mod keys;
+mod lab;
 mod log;
 mod mails;
 mod metrics;
