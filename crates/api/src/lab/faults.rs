@@ -21,7 +21,7 @@ use super::world::World;
 /// A connection that a proxy gives up on.
 const PROXY: Duration = Duration::from_millis(90);
 /// A customer who waits no longer.
-const IMPATIENT: Duration = Duration::from_millis(600);
+const IMPATIENT: Duration = Duration::from_millis(1500);
 /// Until somebody presses again after an error.
 const THINKS: Duration = Duration::from_millis(250);
 /// Of a crowd, every so manieth retries.

@@ -11,7 +11,7 @@ use super::events::{self, Event};
 use super::faults::Bench;
 use super::spec::{Fault, Spec};
 use super::verdict::{self, Verdict};
-use super::{Lab, ledger};
+use super::{Lab, ledger, server};
 
 /// Older runs are forgotten.
 const REMEMBERED: usize = 240;
@@ -254,7 +254,8 @@ impl Lab {
             let now = ledger::read(world, run.spec.guard, &run.id, account).await?;
             let calm = now.charges.len() == before.charges.len()
                 && now.orders.len() == before.orders.len()
-                && now.open == 0;
+                && now.open == 0
+                && !server::is_working(&run.id);
             before = now;
             if calm {
                 break;

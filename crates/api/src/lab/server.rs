@@ -1,6 +1,8 @@
 //! A server of the lab: one route for each guard, on a port of its own, on loopback only.
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, TcpListener};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use actix_web::dev::ServerHandle;
@@ -106,6 +108,37 @@ pub(super) fn pool(url: &str) -> anyhow::Result<deadpool_redis::Pool> {
     Ok(config.create_pool(Some(deadpool_redis::Runtime::Tokio1))?)
 }
 
+/// Presses that are being served, by run: a client that gives up does not end them.
+static WORKING: Mutex<BTreeMap<String, usize>> = Mutex::new(BTreeMap::new());
+
+/// Whether a server of this process is still at a press of this run.
+pub(super) fn is_working(run: &str) -> bool {
+    WORKING.lock().unwrap_or_else(PoisonError::into_inner).contains_key(run)
+}
+
+/// One press that is being served.
+struct Working(String);
+
+impl Working {
+    fn on(run: &str) -> Self {
+        let mut working = WORKING.lock().unwrap_or_else(PoisonError::into_inner);
+        *working.entry(run.to_owned()).or_default() += 1;
+        Self(run.to_owned())
+    }
+}
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        let mut working = WORKING.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(presses) = working.get_mut(&self.0) {
+            *presses -= 1;
+            if *presses == 0 {
+                working.remove(&self.0);
+            }
+        }
+    }
+}
+
 async fn pay(
     tools: Data<Tools>,
     request: HttpRequest,
@@ -128,9 +161,14 @@ async fn pay(
         server = tools.name, customer = purchase.customer);
     let shop =
         Shop { app: tools.app.clone(), redis: tools.redis.clone(), run: purchase.run.clone() };
-    let answer = tools
-        .app
-        .runtime_spawn(async move { guards::pay(guard, &shop, &purchase).await }.instrument(span));
+    let working = Working::on(&purchase.run);
+    let answer = tools.app.runtime_spawn(
+        async move {
+            let _working = working;
+            guards::pay(guard, &shop, &purchase).await
+        }
+        .instrument(span),
+    );
     let answer = answer.await;
     if header("x-lab-lose") == "1" {
         tokio::time::sleep(SWALLOWED).await;

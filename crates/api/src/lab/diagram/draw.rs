@@ -342,6 +342,12 @@ impl Pen<'_> {
     }
 
     fn label(&mut self, text: &str, x: f64, y: f64, anchor: &str, class: &str) {
+        // Whatever the rules say, nothing leaves the picture.
+        let width = self.measure(text);
+        let x = match anchor {
+            "end" => x.max(width + 2.0),
+            _ => x.min(self.look.width - width - 2.0).max(2.0),
+        };
         let (size, text) = (12.0 * self.look.scale, escaped(text));
         self.put(format_args!(
             "<text class=\"lb {class}\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" font-size=\"{size:.1}\">{text}</text>"

@@ -344,7 +344,12 @@ impl Builder<'_> {
             let end = moments.iter().copied().filter(|moment| *moment <= bar.to).max();
             bar.to = end.unwrap_or(bar.to).max(bar.from);
         }
-        let used = |lane: Lane| self.scene.arrows.iter().any(|a| a.from == lane || a.to == lane);
+        let arrows = &self.scene.arrows;
+        // Before anything has happened, everybody waits.
+        let used = |lane: Lane| {
+            (arrows.is_empty() && lane != Lane::AdaToo)
+                || arrows.iter().any(|a| a.from == lane || a.to == lane)
+        };
         let lanes = [
             Lane::Ada,
             Lane::AdaToo,
