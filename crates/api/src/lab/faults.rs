@@ -244,7 +244,7 @@ impl<'a> Bench<'a> {
     async fn customer(&self, customer: u32) -> Vec<Press> {
         let key = format!("{}-{customer}", self.run);
         let purchase = Purchase { customer, key, ..self.purchase(0) };
-        let retries = customer % RETRIES_EVERY == 0;
+        let retries = customer.is_multiple_of(RETRIES_EVERY);
         let first = self.send(&purchase, Sending { drawn: retries, ..self.to(1) });
         if !retries {
             return vec![first.await];

@@ -205,9 +205,9 @@ impl Shop {
         flow!("call", "redis", "get");
         let kept: Option<String> = self.redis().await?.get(self.redis_name(key)).await?;
         if kept.is_some() {
-            flow!("back", "redis", "found")
+            flow!("back", "redis", "found");
         } else {
-            flow!("back", "redis", "nothing")
+            flow!("back", "redis", "nothing");
         }
         kept.map(|text| Kept::read(&text)).transpose()
     }
@@ -235,9 +235,9 @@ impl Shop {
                 .await;
         let found = conn.end(found)?;
         if found.is_some() {
-            flow!("back", "postgres", "found")
+            flow!("back", "postgres", "found");
         } else {
-            flow!("back", "postgres", "no-row")
+            flow!("back", "postgres", "no-row");
         }
         found.map(|text| Kept::read(&text)).transpose()
     }

@@ -121,7 +121,7 @@ fn of_cart(charges: usize, orders: usize, saw: &[Saw]) -> Outcome {
         (1, 2..) => Outcome::Twice,
         (1, 0) if waits => Outcome::Stuck,
         (1, 0) => Outcome::Lost,
-        (0, _) if saw.iter().any(|saw| *saw == Saw::PaidOther) => Outcome::Wrong,
+        (0, _) if saw.contains(&Saw::PaidOther) => Outcome::Wrong,
         (0, _) if saw.last() == Some(&Saw::KeyReused) => Outcome::Refused,
         (0, _) => Outcome::Stuck,
     }

@@ -81,8 +81,6 @@ const METRICS: &[Metric] = &[
     metric(Gauge, "payonce_job_last_success_timestamp_seconds", "When a round last succeeded; the start of the process before the first", &[("job", JOBS)]),
     metric(Counter, "payonce_recovered_total", "Unfinished records that recovery settled", &[]),
     metric(Counter, "payonce_unknown_outcome_alarms_total", "Outcomes that stayed unknown for too many attempts", &[]),
-    metric(Counter, "payonce_provider_events_total", "Events of the provider, by what was made of them", &[("outcome", &["applied", "repeated", "ignored", "anomaly", "untrusted"])]),
-    metric(Counter, "payonce_anomalies_total", "Events that contradict what we know", &[]),
     metric(Counter, "payonce_misdirected_payments_total", "Payments sent back because their order could not take them", &[]),
     metric(Counter, "payonce_refunds_failed_total", "Refunds that the provider refused", &[]),
     metric(Gauge, "payonce_unknown_outcomes", "Payments and refunds whose outcome is not known", &[]),

@@ -25,7 +25,7 @@ pub(super) async fn svg(app: App, request: HttpRequest, id: web::Path<String>) -
         let drawing = draw(&scene, &clock, look, words);
         let styled =
             format!("<svg xmlns=\"http://www.w3.org/2000/svg\" {}", &drawing["<svg ".len()..])
-                .replacen("<defs>", &format!("<style>{}</style><defs>", STYLE), 1);
+                .replacen("<defs>", &format!("<style>{STYLE}</style><defs>"), 1);
         Ok(attachment("image/svg+xml", "svg", &run).body(styled))
     }
     .await;
