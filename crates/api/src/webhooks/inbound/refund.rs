@@ -106,7 +106,12 @@ async fn too_early(tx: &mut Tx, told: &client::Refund) -> Result<Outcome, Stop> 
     let order = told.reference.as_deref().and_then(|reference| reference.parse::<OrderId>().ok());
     let Some(order) = order else { return Ok(Outcome::Anomaly("no such charge")) };
     let payments = payments::sql::of_order(tx, order).await?;
-    match payments.iter().any(|payment| payment.status.is_open()) {
+    // Open, or settled between the two looks: either way its turn comes.
+    let may_come = |payment: &Payment| {
+        payment.status.is_open()
+            || (told.charge_id.is_some() && payment.charge_id == told.charge_id)
+    };
+    match payments.iter().any(may_come) {
         true => Err(again()),
         false => Ok(Outcome::Anomaly("no such charge")),
     }

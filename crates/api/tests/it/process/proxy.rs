@@ -165,7 +165,7 @@ async fn back(
         tokio::select! {
             biased;
             () = cutting.notified() => {
-                server.read(&mut buffer).await?;
+                let _lost = server.read(&mut buffer).await?;
                 return Ok(());
             }
             read = server.read(&mut buffer) => match read? {
