@@ -2,7 +2,7 @@
 //!
 //! The work is a task of its own; the request, and every duplicate of it in this process, only
 //! watches. A client that hangs up stops nothing. Replies, refusals and conflicts all meet in
-//! [`decide`], the one place that says what a key that is already known gets:
+//! `decide`, the one place that says what a key that is already known gets:
 //!
 //! 1. a live record: compare, then replay, refuse, wait, or take over;
 //! 2. no record, but something that this key made: its record has expired;
