@@ -1,10 +1,11 @@
-//! Mistakes that others have made, planted on purpose: the crash tests must notice each of them.
+//! Mistakes that others have made, planted on purpose, so that the crash tests can show what they notice.
 //! Exists with the feature `faults` only, and does nothing unless `PAYONCE_DEFECT` names one:
 //!
 //! - `fresh_key`: every call to the provider carries a provider key of its own;
 //! - `effects_apart`: order and ledger are written before, and not in, the settling transaction;
 //! - `reply_apart`: the reply is stored in a transaction after the one of the effects;
-//! - `fence_unchecked`: a holder that was taken over from frees the key all the same;
+//! - `fence_unchecked`: a holder that was taken over from frees the key all the same (no test notices
+//!   this one reliably yet);
 //! - `resend_unasked` (in `converse`): who takes over sends again without asking.
 
 use domain::ChargeOutcome;
