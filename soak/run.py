@@ -1,4 +1,4 @@
-"""Runs Payonce for real: replicas, failover, restore, sweep. Prints figures, fails on a broken promise."""
+"""Runs Payonce for real: replicas, failover, restore, duplicates, sweep. Prints figures, fails on a broken promise."""
 
 import os
 import subprocess
@@ -157,7 +157,8 @@ def restore(folder):
 
 
 def main():
-    scenarios = {"replicas": replicas, "failover": failover, "restore": restore}
+    from duplicates import duplicates
+    scenarios = {"replicas": replicas, "failover": failover, "restore": restore, "duplicates": duplicates}
     try:
         from sweep import sweep
         scenarios["sweep"] = sweep

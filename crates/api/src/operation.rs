@@ -24,7 +24,7 @@ use tokio::time::Instant;
 use crate::app::App;
 use crate::db::{self, AsDatabaseError, Tx};
 use crate::problem::{Code, Problem};
-use crate::{made_by, telemetry};
+use crate::{fault, made_by, telemetry};
 
 /// Conflicts are rare and settle themselves; more rounds than this are a bug.
 const ROUNDS_MAX: usize = 3;
@@ -472,8 +472,11 @@ pub async fn commit(
 ) -> Result<Finished, Stop> {
     let Ended { operation, outcome, reply, resource } = ended;
     let ending = Ending { outcome, reply, resource, retention: app.limits.retention };
+    fault::point("effects_written").await?;
     let expires_at = postgres::insert_finished(&mut tx, claim, operation, &ending).await?;
+    fault::point("record_inserted").await?;
     tx.commit().await?;
+    fault::point("operation_committed").await?;
     Ok(postgres::finished(claim, &ending, expires_at))
 }
 

@@ -1,5 +1,6 @@
-//! What was armed: for the process by `PAYONCE_FAULT` or [`arm`], for one request by the header
-//! `x-payonce-fault`. Both read `point:action[:times]`, commas between.
+//! What was armed: for the process by `PAYONCE_FAULT`, [`arm`] or the header `x-payonce-job-fault`
+//! of any request, for one request by the header `x-payonce-fault`. All read
+//! `point:action[:times]`, commas between.
 //!
 //! Actions: `error`, `panic`, `abort`, `kill`, `stop`, `delay-MS`, `serialization`, `deadlock`,
 //! and `meet-PORT`: goes to that port of this machine, says where it is, and waits there until the
@@ -19,6 +20,8 @@ use crate::operation::Stop;
 use crate::problem::Problem;
 
 const HEADER: &str = "x-payonce-fault";
+/// What a request sets off goes on in jobs, which carry no request's faults.
+const JOB_HEADER: &str = "x-payonce-job-fault";
 /// A test that died must not leave a request waiting for it.
 const MEETING_MAX: Duration = Duration::from_mins(1);
 
@@ -59,7 +62,11 @@ pub fn arm(faults: &str) {
 
 /// The request's own faults go off in its work, and in the tasks that it spawns.
 pub fn for_request<F: Future>(headers: &HeaderMap, work: F) -> impl Future<Output = F::Output> {
-    let asked = headers.get(HEADER).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let read = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    if let Some(faults) = read(JOB_HEADER) {
+        arm(faults);
+    }
+    let asked = read(HEADER).unwrap_or_default();
     ASKED.scope(list(asked), work)
 }
 

@@ -7,6 +7,7 @@ use super::sql::{self, Due};
 use crate::app::App;
 use crate::courier::{Counts, Courier, pause_seconds, run_once as run};
 use crate::db;
+use crate::fault;
 
 /// Half a day in all; then the mail is dead.
 const SCHEDULE_SECONDS: &[f64] =
@@ -25,11 +26,14 @@ impl Courier for Mails {
     }
 
     async fn deliver(app: App, due: Due) -> bool {
+        fault::at("mail_claimed").await;
         let sent = app.mailer.send(&due).await;
+        fault::at("mail_sent").await;
         if let Err(error) = db::retrying(|| note(&app, &due, &sent)).await {
             // The lease runs out, and it is sent again under the same Message-ID.
             tracing::warn!(%error, "could not write down what came of a mail");
         }
+        fault::at("mail_noted").await;
         sent.is_ok()
     }
 }

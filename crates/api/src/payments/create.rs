@@ -268,6 +268,7 @@ async fn release(
     payment: &Payment,
     problem: Problem,
 ) -> Result<Finished, Stop> {
+    fault::point("before_release").await?;
     db::retrying(|| async {
         let mut tx = app.db.begin().await?;
         #[cfg(feature = "faults")]

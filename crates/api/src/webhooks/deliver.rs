@@ -12,6 +12,7 @@ use super::signature;
 use crate::app::App;
 use crate::courier::{Counts, Courier, pause_seconds, run_once as run};
 use crate::db;
+use crate::fault;
 
 /// A day and a half in all; then the delivery is dead.
 const SCHEDULE_SECONDS: &[f64] =
@@ -30,11 +31,14 @@ impl Courier for Events {
     }
 
     async fn deliver(app: App, due: sql::Due) -> bool {
+        fault::at("delivery_claimed").await;
         let sent = send(&app, &due).await;
+        fault::at("delivery_sent").await;
         if let Err(error) = db::retrying(|| note(&app, &due, &sent)).await {
             // The lease runs out, and it is sent again under the same id.
             tracing::warn!(%error, "could not write down what came of a delivery");
         }
+        fault::at("delivery_noted").await;
         sent.is_ok()
     }
 }

@@ -123,7 +123,7 @@ async fn receive(
     signature::verify(&app.webhook_secrets, signed, &body, now).map_err(untrusted)?;
     let event = parse(&body)?;
     let arrival = Arrival { id: signed.id.to_owned(), event, body };
-    let outcome = in_a_task(app, arrival).await?;
+    let outcome = fault::for_request(request.headers(), in_a_task(app, arrival)).await?;
     metrics::counter!("payonce_provider_events_total", "outcome" => outcome.word()).increment(1);
     Ok(outcome)
 }
@@ -211,6 +211,7 @@ async fn take(app: &App, arrival: &Arrival) -> Result<Outcome, Stop> {
     sql::set_outcome(&mut tx, id, &outcome.text()).await?;
     fault::point("before_event_commit").await?;
     tx.commit().await?;
+    fault::point("event_committed").await?;
     tracing::info!(target: "payonce::flow", step = "event", event = id, kind,
         outcome = outcome.word(), "took in an event of the provider");
     if let Outcome::Anomaly(how) = outcome {

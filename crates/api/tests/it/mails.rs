@@ -1,6 +1,6 @@
 //! Mails: one for each receipt, whoever sends it and however often it is tried.
 
-mod sink;
+pub(crate) mod sink;
 
 use std::time::{Duration, Instant};
 

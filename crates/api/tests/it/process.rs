@@ -47,9 +47,13 @@ pub(crate) struct Launch {
 impl Launch {
     /// `payonce serve` with demo data, or another command.
     pub(crate) fn new(command: &str, database_url: &str) -> Self {
+        Self::on_nothing(command).flag(&format!("--database-url={database_url}"))
+    }
+
+    /// The same before it is known where its database is.
+    pub(crate) fn on_nothing(command: &str) -> Self {
         Self::default()
             .flag(command)
-            .flag(&format!("--database-url={database_url}"))
             .flag(&format!("--secret={SECRET}"))
             .flag(&format!("--provider-webhook-secret={WEBHOOK_SECRET}"))
     }
@@ -136,6 +140,14 @@ impl Payonce {
 
     fn log_path(&self) -> PathBuf {
         self.folder.path().join("log")
+    }
+
+    /// The most memory it ever had, in bytes.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn most_memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
     }
 
     pub(crate) fn signal(&self, signal: Signal) {

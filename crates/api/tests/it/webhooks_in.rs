@@ -203,6 +203,35 @@ async fn the_bytes_count_and_not_their_meaning() {
 }
 
 #[tokio::test]
+async fn twenty_copies_of_an_event_at_once_are_one_effect() {
+    let (sender, shopper, order) = lost_answer().await;
+    let succeeded = event("succeeded", &sender.charge(&order).await);
+    let sender = Arc::new(sender);
+    let copies = (0..20).map(|_| {
+        let (sender, succeeded) = (Arc::clone(&sender), succeeded.clone());
+        async move { sender.outcome("e1", &succeeded).await }
+    });
+    let outcomes = together(copies).await;
+    let applied = outcomes.iter().filter(|outcome| *outcome == "applied").count();
+    let repeated = outcomes.iter().filter(|outcome| *outcome == "repeated").count();
+    assert_eq!((applied, repeated), (1, 19), "{outcomes:?}");
+    shopper.pay(&order, "pay", "pm_card_ok").await.expect(201);
+    assert_eq!(sender.app.number("select count(*) from mail").await, 1);
+    let Ok(sender) = Arc::try_unwrap(sender) else { panic!("somebody still sends") };
+    sender.finish().await;
+}
+
+#[tokio::test]
+async fn an_event_that_no_column_can_hold_is_refused_and_not_tried_for_ever() {
+    let sender = Sender::new().await;
+    for body in [&br#"{"type":"x.y","data":{"name":"\u0000"}}"#[..], br#"{"type":"\ud800"}"#] {
+        sender.send_bytes("e1", body).await.problem(400, "malformed_json");
+    }
+    assert_eq!(sender.app.number("select count(*) from provider_event").await, 0);
+    sender.finish().await;
+}
+
+#[tokio::test]
 async fn what_is_not_known_is_ignored_and_remembered() {
     let sender = Sender::new().await;
     for (id, event) in [

@@ -127,6 +127,8 @@ async fn an_endpoint_is_made_once_and_its_secret_is_in_no_reply() {
     merchant.delete(&path, "k2").await.expect(204).replays(&gone);
     merchant.delete(&path, "k3").await.problem(404, "not_found");
     merchant.get(&path).await.problem(404, "not_found");
+    // What was said when it was made stays said, and makes no second one.
+    merchant.post("/v1/webhook-endpoints", "k1", &body).await.expect(201).replays(&made);
     merchant.get(&format!("{path}/secret")).await.problem(404, "not_found");
     merchant.delete("/v1/webhook-endpoints/nonsense", "k4").await.problem(404, "not_found");
     assert_eq!(app.number("select count(*) from webhook_endpoint").await, 1);

@@ -18,6 +18,7 @@ pub(crate) struct Options {
     pub(crate) knows_redis_password: bool,
     pub(crate) webhooks: bool,
     pub(crate) loopback_targets: bool,
+    pub(crate) limited: bool,
     smtp_url: Option<String>,
     webhook_secret: [u8; 32],
 }
@@ -41,6 +42,7 @@ impl Default for Options {
             knows_redis_password: true,
             webhooks: false,
             loopback_targets: true,
+            limited: false,
             smtp_url: None,
             webhook_secret: rand::random(),
         }
@@ -104,6 +106,12 @@ impl Options {
     /// Events of ours go nowhere on this machine, as in production.
     pub(crate) fn public_targets_only(mut self) -> Self {
         self.loopback_targets = false;
+        self
+    }
+
+    /// An account may ask for so much and no more, as in production.
+    pub(crate) fn limited(mut self) -> Self {
+        self.limited = true;
         self
     }
 

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use sqlx::Row;
 
 use super::scene::Scene;
@@ -62,11 +63,11 @@ pub(crate) async fn same_bytes(
     Ok(())
 }
 
-/// One capture, a paid order, books that agree, nothing left over.
-pub(crate) async fn invariants(scene: &Scene, order: &str) -> Result<(), String> {
+/// One capture, an order in its right state, books that agree, nothing left over.
+pub(crate) async fn invariants(scene: &Scene, order: &str, right: &str) -> Result<(), String> {
     let shown = scene.get(format!("/v1/orders/{order}")).ask(scene.shop.port()).await;
     let status = shown.map_err(|error| error.to_string())?.text("status");
-    ensure(status == "paid", || format!("the order is {status}"))?;
+    ensure(status == right, || format!("the order is {status}"))?;
     let charges = scene.charges(order).await;
     let captures = charges.iter().filter(|charge| charge["status"] == "succeeded").count();
     ensure(captures == 1, || format!("{captures} captures at the provider"))?;
@@ -76,7 +77,7 @@ pub(crate) async fn invariants(scene: &Scene, order: &str) -> Result<(), String>
 }
 
 /// Statements that count what must not be there, each with its name.
-const WRONG: [(&str, &str); 9] = [
+const WRONG: [(&str, &str); 10] = [
     (
         "records that nobody works on",
         "select count(*) from idempotency_record where state in ('processing', 'unknown')
@@ -117,6 +118,13 @@ const WRONG: [(&str, &str); 9] = [
            and not exists (select from mail m where m.kind = 'receipt' and m.subject_id = o.id)"#,
     ),
     (
+        "refunds without their one notice",
+        r#"select count(*) from refund r join payment p on p.id = r.payment_id
+           join "order" o on o.id = p.order_id
+           where r.status = 'succeeded' and o.email is not null and not exists
+           (select from mail m where m.kind = 'refund_notice' and m.subject_id = r.id)"#,
+    ),
+    (
         "refunds above what was captured",
         "select count(*) from payment p where amount < (select coalesce(sum(amount), 0) from refund r
          where r.payment_id = p.id and r.status <> 'failed')",
@@ -134,15 +142,32 @@ pub(crate) async fn left_over(scene: &Scene) -> Result<(), String> {
     Ok(())
 }
 
+/// The whole charge went back once, at the provider too.
+pub(crate) async fn refunded_once(scene: &Scene, order: &str) -> Result<(), String> {
+    let refunds = scene.refunds(order).await;
+    let made = refunds.iter().filter(|refund| refund["status"] == "succeeded").count();
+    ensure(made == 1, || format!("{made} refunds at the provider"))
+}
+
 /// Whoever takes over asks before sending again what may have been sent.
-pub(crate) async fn asked_before_sending_again(scene: &Scene, order: &str) -> Result<(), String> {
-    let charges = scene.charges(order).await;
-    let Some(provider_key) = charges.first().and_then(|charge| charge["provider_key"].as_str())
-    else {
-        return Err("no charge".to_owned());
-    };
+pub(crate) async fn asked_before_charging_again(scene: &Scene, order: &str) -> Result<(), String> {
+    asked_before_sending_again(scene, &scene.charges(order).await, "POST /charges").await
+}
+
+/// The same for a refund.
+pub(crate) async fn asked_before_refunding_again(scene: &Scene, order: &str) -> Result<(), String> {
+    asked_before_sending_again(scene, &scene.refunds(order).await, "POST /refunds").await
+}
+
+async fn asked_before_sending_again(
+    scene: &Scene,
+    errands: &[Value],
+    call: &str,
+) -> Result<(), String> {
+    let provider_key = errands.first().and_then(|errand| errand["provider_key"].as_str());
+    let Some(provider_key) = provider_key else { return Err(format!("no {call}")) };
     let calls = scene.calls(provider_key).await;
-    let unasked = calls.windows(2).any(|two| two[0] == two[1] && two[0] == "POST /charges");
+    let unasked = calls.windows(2).any(|two| two[0] == two[1] && two[0] == call);
     ensure(!unasked, || format!("sent again without asking: {calls:?}"))
 }
 

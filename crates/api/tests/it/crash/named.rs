@@ -32,6 +32,60 @@ async fn an_owner_that_wakes_does_not_free_what_another_has_sent() {
     stop_take_over_wake(&mut scene, Taker::Unheard).await.unwrap();
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn an_owner_that_wakes_before_it_gives_up_does_not_free_what_another_works_on() {
+    let setting = Setting { with_other: true, ..Setting::default() };
+    let mut scene = Scene::set(&setting).await;
+    release_late(&mut scene).await.unwrap();
+}
+
+/// The first owner was refused by the provider and stops just before it frees its key. Another
+/// takes over, charges, and is held before it settles. The first owner wakes, and a second key
+/// pays, if it is let: that is where money moves twice.
+pub(super) async fn release_late(scene: &mut Scene) -> Result<(), String> {
+    let order = scene.ordered().await;
+    let (first_key, second_key) = (scene.key("first"), scene.key("second"));
+    let first = scene.payment(&order, &first_key, "pm_card_ok").header("prefer", "wait=0");
+    let second = scene.payment(&order, &second_key, "pm_card_ok").header("prefer", "wait=0");
+    let other = scene.other.as_ref().expect("a second replica").port();
+
+    scene.control_provider(&json!({ "down": true })).await;
+    let (giving_up, paying) = (Meeting::new().await, Meeting::new().await);
+    let armed =
+        first.clone().header("x-payonce-fault", format!("before_release:{}", giving_up.action()));
+    let call = armed.send(scene.shop.port()).await.map_err(|error| error.to_string())?;
+    let owner = giving_up.arrived().await.map_err(|_| "nobody gave up".to_owned())?;
+    scene.pause_shop();
+    let waking = tokio::spawn(call.answer());
+    arm_jobs(scene, other, format!("answered:{}", paying.action())).await?;
+    scene.control_provider(&json!({ "down": false })).await;
+    let taker = paying.arrived().await.map_err(|_| "nobody took over".to_owned())?;
+
+    scene.wake_shop();
+    drop(owner);
+    let woken = waking.await.unwrap().map_err(|error| error.to_string())?;
+    // Whether or not it was let, what counts is what the provider's books say in the end.
+    let late = second.ask(other).await.map_err(|error| error.to_string())?;
+    let charges = scene.charges(&order).await;
+    let captures = charges.iter().filter(|charge| charge["status"] == "succeeded").count();
+    ensure(captures == 1, || format!("{captures} captures"))?;
+    drop(taker);
+    settled(scene, &order, &first, other).await?;
+    let honest = matches!(woken.text("code").as_str(), "outcome_unknown" | "request_in_progress");
+    ensure(honest || woken.status == 201, || {
+        format!("the owner that woke was told {}", woken.shown())
+    })?;
+    ensure(late.status == 409, || format!("the second key was told {}", late.shown()))?;
+    checks::invariants(scene, &order, "paid").await
+}
+
+/// Arms a point for whoever comes to it, in a process that has no request for it yet.
+async fn arm_jobs(scene: &mut Scene, port: u16, fault: String) -> Result<(), String> {
+    let key = scene.key("arming");
+    let order = scene.order(&key).header("x-payonce-job-fault", fault);
+    checks::answered(&order, port, false).await.map(drop)
+}
+
 /// SIGSTOP between intent and send × a provider that fails the taker × a second key × SIGCONT.
 pub(crate) async fn stop_take_over_wake(scene: &mut Scene, taker: Taker) -> Result<(), String> {
     let order = scene.ordered().await;

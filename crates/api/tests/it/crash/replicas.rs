@@ -36,7 +36,7 @@ async fn split_and_kill(setting: &Setting) {
     let answer = checks::answered(&paying, other, false).await.unwrap();
     scene.restart_shop();
     checks::same_bytes(&scene, &paying, &answer).await.unwrap();
-    checks::invariants(&scene, &order).await.unwrap();
+    checks::invariants(&scene, &order, "paid").await.unwrap();
 }
 
 type Ask = tokio::task::JoinHandle<std::io::Result<crate::process::Answer>>;

@@ -41,7 +41,7 @@ async fn a_kill_in_the_middle_of_a_charge_costs_one_charge_and_no_answer() {
     let answer = checks::answered(&paying, scene.shop.port(), false).await.unwrap();
     assert_eq!(answer.status, 201, "{}", answer.shown());
     checks::same_bytes(&scene, &paying, &answer).await.unwrap();
-    checks::invariants(&scene, &order).await.unwrap();
+    checks::invariants(&scene, &order, "paid").await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -58,7 +58,7 @@ async fn an_order_whose_buyer_never_comes_back_is_paid_all_the_same() {
         assert!(Instant::now() < until, "not paid within lease and ten seconds");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    checks::invariants(&scene, &order).await.unwrap();
+    checks::invariants(&scene, &order, "paid").await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -90,7 +90,7 @@ async fn a_wish_to_stop_lets_running_work_end_and_takes_no_more() {
         let first = first.await.unwrap().expect("running work is answered");
         assert_eq!(first.status, 201, "{}", first.shown());
         checks::same_bytes(&scene, &paying, &first).await.unwrap();
-        checks::invariants(&scene, &order).await.unwrap();
+        checks::invariants(&scene, &order, "paid").await.unwrap();
     }
 }
 
@@ -126,5 +126,5 @@ async fn work_past_the_grace_time_is_recovered_at_the_next_start() {
     scene.restart_shop();
     let answer = checks::answered(&paying, scene.shop.port(), false).await.unwrap();
     assert_eq!(answer.status, 201, "{}", answer.shown());
-    checks::invariants(&scene, &order).await.unwrap();
+    checks::invariants(&scene, &order, "paid").await.unwrap();
 }

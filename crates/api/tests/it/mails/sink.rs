@@ -7,7 +7,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// How it treats its clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Manner {
+pub(crate) enum Manner {
     /// As a good server does.
     Takes,
     /// Says for now no to every mail.
@@ -18,23 +18,23 @@ pub(super) enum Manner {
 
 /// A mail as it came.
 #[derive(Debug, Clone)]
-pub(super) struct Mail(String);
+pub(crate) struct Mail(String);
 
 impl Mail {
-    pub(super) fn header(&self, name: &str) -> String {
+    pub(crate) fn header(&self, name: &str) -> String {
         let prefix = format!("{name}: ");
         let line = self.0.lines().find_map(|line| line.strip_prefix(&prefix));
         line.unwrap_or_else(|| panic!("no {name}: {}", self.0)).to_owned()
     }
 }
 
-pub(super) struct Sink {
+pub(crate) struct Sink {
     port: u16,
     mails: Arc<Mutex<Vec<Mail>>>,
 }
 
 impl Sink {
-    pub(super) async fn open(manner: Manner) -> Self {
+    pub(crate) async fn open(manner: Manner) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let sink = Self { port: listener.local_addr().unwrap().port(), mails: Arc::default() };
         let mails = Arc::clone(&sink.mails);
@@ -48,11 +48,11 @@ impl Sink {
         sink
     }
 
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("smtp://127.0.0.1:{}", self.port)
     }
 
-    pub(super) fn mails(&self) -> Vec<Mail> {
+    pub(crate) fn mails(&self) -> Vec<Mail> {
         self.mails.lock().unwrap().clone()
     }
 }

@@ -35,6 +35,26 @@ async fn a_form_that_another_site_sends_is_refused_and_nothing_is_stored() {
 }
 
 #[tokio::test]
+async fn a_form_without_its_key_or_with_no_key_at_all_gets_a_page_and_orders_nothing() {
+    let app = TestApp::start().await;
+    let (browser, form) = ready(&app).await;
+    let mut without = form.clone();
+    without.fields.remove("idempotency_key");
+    for form in
+        [without, form.clone().set("idempotency_key", ""), form.set("idempotency_key", "a,b")]
+    {
+        let page = browser.submit(&form).await;
+        let kind = page.response.header("content-type").unwrap_or_default().to_owned();
+        let redrawn = page.response.status == 303;
+        assert!(redrawn || kind.starts_with("text/html"), "{kind}: {}", page.html());
+        assert!(matches!(page.response.status, 303 | 400 | 422), "{}", page.response.status);
+    }
+    assert_eq!(records(&app).await, 0);
+    assert_eq!(app.number(r#"select count(*) from "order""#).await, 0);
+    app.finish().await;
+}
+
+#[tokio::test]
 async fn a_token_of_another_session_is_worth_nothing() {
     let app = TestApp::start().await;
     let (browser, form) = ready(&app).await;

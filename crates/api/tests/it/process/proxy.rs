@@ -1,8 +1,9 @@
 //! A wire between a server and its database that can lose the acknowledgement of a commit.
 //!
 //! It passes everything on. Once it is told to cut, the next message that commits reaches the
-//! database; its answer is read, thrown away, and the connection ends. Two things commit here:
-//! the word `commit`, and the one statement that places an order.
+//! database; its answer is read, thrown away, and the connection ends. What commits here is the
+//! word `commit`, and the statements that are a transaction of their own: the one that places an
+//! order, and those that note that a mail or an event has arrived.
 
 use std::collections::HashSet;
 use std::io;
@@ -15,6 +16,10 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
+
+/// Beginnings of statements that commit by themselves.
+const ALONE: [&str; 3] =
+    ["insert into \"order\"", "update mail set state", "update delivery set state"];
 
 /// A listening proxy. It ends with this value.
 pub(crate) struct Proxy {
@@ -87,13 +92,13 @@ async fn forward(
     wishes: &Wishes,
     cutting: &Notify,
 ) -> io::Result<()> {
-    let mut places_orders = HashSet::new();
+    let mut alone = HashSet::new();
     let mut is_startup = true;
     loop {
         let message = read_message(&mut client, is_startup).await?;
         // A refused request for encryption is followed by the real start.
         is_startup = is_startup && message[4..8] == [4, 210, 22, 47];
-        if commits(&message, &mut places_orders) && wishes.takes_one() {
+        if commits(&message, &mut alone) && wishes.takes_one() {
             cutting.notify_one();
         }
         server.write_all(&message).await?;
@@ -126,20 +131,20 @@ async fn read_message(client: &mut OwnedReadHalf, is_startup: bool) -> io::Resul
     Ok(message)
 }
 
-/// Remembers prepared statements that place an order; says whether this message commits.
-fn commits(message: &[u8], places_orders: &mut HashSet<Vec<u8>>) -> bool {
+/// Remembers prepared statements that commit by themselves; says whether this message commits.
+fn commits(message: &[u8], alone: &mut HashSet<Vec<u8>>) -> bool {
     match message[0] {
         b'Q' => contains(message, b"commit"),
         b'P' => {
-            if contains(message, b"insert into \"order\"") {
-                places_orders.insert(text(&message[5..]).to_vec());
+            if ALONE.iter().any(|statement| contains(message, statement.as_bytes())) {
+                alone.insert(text(&message[5..]).to_vec());
             }
             false
         }
         // A portal's name, then the statement's.
         b'B' => {
             let portal = text(&message[5..]).len();
-            places_orders.contains(text(&message[5 + portal + 1..]))
+            alone.contains(text(&message[5 + portal + 1..]))
         }
         _ => false,
     }

@@ -92,7 +92,9 @@ impl Answer {
         let head = String::from_utf8(bytes[..end].to_vec()).ok()?;
         let status = head.split(' ').nth(1)?.parse().ok()?;
         let answer = Self { status, head, body: bytes[end + 4..].to_vec() };
-        let length: usize = answer.header("content-length")?.parse().ok()?;
+        // An answer without a body need not say so.
+        let none = (status == 204).then_some("0");
+        let length: usize = answer.header("content-length").or(none)?.parse().ok()?;
         (answer.body.len() == length).then_some(answer)
     }
 

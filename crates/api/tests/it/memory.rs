@@ -1,0 +1,42 @@
+//! What a server keeps of what it does not want.
+#![cfg(target_os = "linux")]
+
+use std::net::SocketAddr;
+
+use crate::app::together;
+use crate::process::{Database, Launch};
+use crate::raw;
+
+const BODY: usize = 16 * 1024 * 1024;
+const SENDERS: usize = 20;
+/// A tenth of what is sent; what the process needs for itself is in both figures.
+const GROWTH_MAX: u64 = 32 * 1024 * 1024;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn twenty_bodies_without_an_end_cost_no_memory() {
+    let database = Database::start();
+    database.create("shop").await;
+    let shop = Launch::new("serve", &database.url("shop"))
+        .flag("--demo")
+        .flag("--port=0")
+        .flag("--provider-port=0")
+        .start();
+    let address = SocketAddr::from(([127, 0, 0, 1], shop.port()));
+    // Hashing a password takes memory too.
+    let token = crate::crash::sign_in(shop.port()).await;
+    let before = shop.most_memory();
+    let token = format!("Authorization: Bearer {token}");
+    let headers = [&*token, "Idempotency-Key: K", "Content-Type: application/json"];
+    let bytes = raw::chunked("POST /v1/orders", &headers, &vec![b' '; BODY], 64 * 1024);
+    let answers = together((0..SENDERS).map(|_| {
+        let bytes = bytes.clone();
+        async move { raw::send(address, &bytes).await }
+    }))
+    .await;
+    for answer in answers {
+        // One that is still writing when the server hangs up may not see the answer.
+        assert!(matches!(answer.status, 0 | 413), "{answer:?}");
+    }
+    let grown = shop.most_memory() - before;
+    assert!(grown < GROWTH_MAX, "{grown} bytes more");
+}
