@@ -13,6 +13,7 @@ use std::time::Duration;
 use deadpool::managed::{self, Metrics, Object, PoolConfig, RecycleResult, Timeouts};
 use sqlx::Executor;
 use sqlx::postgres::PgConnection;
+use tokio::time::Instant;
 
 pub use hosts::Hosts;
 
@@ -263,6 +264,28 @@ where
                 metrics::counter!("payonce_transaction_retries_total").increment(1);
                 tokio::time::sleep(Duration::from_millis(5 * tries + jitter_ms())).await;
                 tries += 1;
+            }
+            result => return result,
+        }
+    }
+}
+
+/// The same for a transaction that writes down what has happened already, so that giving up would
+/// leave it unknown: it also runs again when a lock, a connection or time was not to be had, for
+/// as long as the deadline allows.
+///
+/// # Errors
+/// The operation's own, or the last one of the database.
+pub async fn insisting<T, E, F>(until: Instant, mut transaction: impl FnMut() -> F) -> Result<T, E>
+where
+    F: Future<Output = Result<T, E>>,
+    E: AsDatabaseError,
+{
+    loop {
+        match retrying(&mut transaction).await {
+            Err(error) if Instant::now() < until && error.sqlx().is_some_and(is_busy) => {
+                metrics::counter!("payonce_transaction_retries_total").increment(1);
+                tokio::time::sleep(Duration::from_millis(20 + jitter_ms())).await;
             }
             result => return result,
         }

@@ -10,6 +10,7 @@ pub mod routes;
 pub mod guard;
 pub mod lab;
 pub mod operation;
+pub mod presses;
 pub mod problem;
 
 pub mod accounts;
@@ -25,6 +26,7 @@ pub mod outbox;
 pub mod provider;
 pub mod reconcile;
 pub mod records;
+pub mod two_phase;
 pub mod webhooks;
 
 pub mod pages;

@@ -3,7 +3,7 @@
 mod charge;
 pub mod create;
 #[cfg(feature = "faults")]
-mod planted;
+pub(crate) mod planted;
 pub mod read;
 pub mod recover;
 pub mod settle;

@@ -5,7 +5,6 @@ pub mod create;
 mod errand;
 mod plan;
 pub mod read;
-pub mod resume;
 pub mod settle;
 pub mod sql;
 

@@ -1,11 +1,20 @@
-//! A charge as the provider is asked for it.
+//! A payment as an errand: how the provider is asked for its charge, and what its rows do meanwhile.
 
 use domain::{ChargeOutcome, PaymentId};
+use idempotency::Finished;
+use idempotency::postgres::Attempt;
+use sqlx::PgConnection;
+use tokio::time::Instant;
+use uuid::Uuid;
 
-use super::Payment;
+use super::{Payment, settle, sql};
+use crate::app::App;
+use crate::operation::{Stop, outcome_unknown};
+use crate::orders;
 use crate::problem::Problem;
 use crate::provider::client::{Answer, ChargeRequest, ProviderClient, Unreachable};
 use crate::provider::converse::{Errand, Points};
+use crate::two_phase::TwoPhase;
 
 impl Errand for Payment {
     type Outcome = ChargeOutcome;
@@ -51,5 +60,43 @@ impl Errand for Payment {
 
     fn refused(reason: String) -> Problem {
         Problem::invalid("/payment_method", reason)
+    }
+}
+
+impl TwoPhase for Payment {
+    const ANSWERED: &'static str = "answered";
+
+    async fn read(conn: &mut PgConnection, subject: Uuid) -> sqlx::Result<Option<Self>> {
+        sql::get(conn, PaymentId::from_uuid(subject)).await
+    }
+
+    async fn lose_answer(&mut self, conn: &mut PgConnection) -> sqlx::Result<()> {
+        if let Ok(unknown) = self.status.lose_answer() {
+            sql::set_status(conn, self.id, self.status, unknown).await?;
+            self.status = unknown;
+        }
+        Ok(())
+    }
+
+    async fn take_back(&self, conn: &mut PgConnection) -> sqlx::Result<()> {
+        orders::sql::unlink_payment(conn, self.order_id, self.id).await?;
+        sql::delete_unsent(conn, self.id).await?;
+        Ok(())
+    }
+
+    async fn settle(
+        &self,
+        app: &App,
+        attempt: &Attempt,
+        outcome: ChargeOutcome,
+        until: Instant,
+    ) -> Result<Finished, Stop> {
+        settle::settle(app, attempt, self, &outcome, until).await
+    }
+
+    fn unknown(subject: Uuid) -> Problem {
+        let id = PaymentId::from_uuid(subject).to_string();
+        let path = format!("/v1/payments/{id}");
+        outcome_unknown().member("payment_id", id).resource(&path)
     }
 }

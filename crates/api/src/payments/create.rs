@@ -19,19 +19,19 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use utoipa::ToSchema;
 
-use super::{Payment, PaymentBody, settle, sql};
+use super::{Payment, PaymentBody, sql};
 use crate::accounts::Account;
 use crate::app::App;
 use crate::db;
 use crate::fault;
 use crate::guard::Guarded;
 use crate::money::MoneyBody;
-use crate::operation::{Operation, Stop, outcome_unknown};
+use crate::operation::{Operation, Stop};
 use crate::orders::{self, Order};
 use crate::problem::{Code, Problem};
-use crate::provider::converse::{self, Talk};
 use crate::provider::provider_key;
 use crate::telemetry::metrics::took;
+use crate::two_phase;
 
 /// A wish to pay.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
@@ -98,11 +98,11 @@ impl Operation for Create {
         fault::point("intent_committed").await?;
         tracing::info!(target: "payonce::flow", step = "intent", payment = %payment.id,
             fence = attempt.fence, "claimed the key and the order");
-        go_on(app, attempt, payment, None).await
+        two_phase::go_on(app, &attempt, &payment, None).await
     }
 
     async fn resume(&self, app: &App, attempt: Attempt) -> Result<Finished, Stop> {
-        resume(app, attempt, 2).await
+        two_phase::resume::<Payment>(app, attempt, 2).await
     }
 }
 
@@ -189,126 +189,4 @@ async fn why_not(conn: &mut sqlx::PgConnection, payment: &Payment) -> sqlx::Resu
         // It became free in between: try again.
         Ok(_) => Stop::Taken,
     })
-}
-
-/// Goes on where a holder died or lost the answer; `attempts` executions so far.
-///
-/// # Errors
-/// [`Stop::Passing`] with `outcome_unknown` when the provider does not tell.
-pub async fn resume(app: &App, attempt: Attempt, attempts: i32) -> Result<Finished, Stop> {
-    let id = PaymentId::from_uuid(attempt.subject);
-    let known = db::retrying(|| forget_answer(app, &attempt, id)).await;
-    let payment = known.map_err(|stop| match stop {
-        Stop::Database(error) if !db::is_disconnect(&error) => {
-            tracing::warn!(%error, payment = %id, "a take-over has to wait");
-            Stop::Passing(outcome_unknown().resource(&format!("/v1/payments/{id}")))
-        }
-        stop => stop,
-    })?;
-    go_on(app, attempt, payment, Some(attempts)).await
-}
-
-/// A lease ran out: from now on the payment is unknown, until the provider has told.
-async fn forget_answer(app: &App, attempt: &Attempt, id: PaymentId) -> Result<Payment, Stop> {
-    let mut tx = app.db.begin().await?;
-    if !postgres::lock(&mut tx, attempt).await? {
-        return Err(Stop::Taken);
-    }
-    let payment = sql::get(&mut tx, id).await?;
-    let mut payment =
-        payment.ok_or_else(|| Stop::Passing(Problem::internal(&"a record without its payment")))?;
-    if let Ok(unknown) = payment.status.lose_answer() {
-        sql::set_status(&mut tx, id, payment.status, unknown).await?;
-        payment.status = unknown;
-    }
-    tx.commit().await?;
-    Ok(payment)
-}
-
-/// Phases two and three: the provider, then what it says. `taken_over` counts executions.
-/// From here on nobody may say that nothing was done, whatever the database has no time for.
-async fn go_on(
-    app: &App,
-    attempt: Attempt,
-    payment: Payment,
-    taken_over: Option<i32>,
-) -> Result<Finished, Stop> {
-    match talk_and_settle(app, &attempt, &payment, taken_over).await {
-        Err(Stop::Database(error)) if !db::is_disconnect(&error) => {
-            tracing::error!(%error, payment = %payment.id, "an outcome could not be written down");
-            Err(Stop::Passing(unknown(&payment)))
-        }
-        result => result,
-    }
-}
-
-async fn talk_and_settle(
-    app: &App,
-    attempt: &Attempt,
-    payment: &Payment,
-    taken_over: Option<i32>,
-) -> Result<Finished, Stop> {
-    match converse::converse(app, payment, taken_over).await? {
-        Talk::Settled(outcome) => {
-            fault::point("answered").await?;
-            let started = Instant::now();
-            let settled = settle::settle(app, attempt, payment, &outcome).await;
-            took("payonce_settle_duration_seconds", started.elapsed());
-            settled
-        }
-        Talk::NothingSent(problem) => release(app, attempt, payment, problem).await,
-        Talk::Unknown => Err(lose_answer(app, attempt, payment).await?),
-    }
-}
-
-/// The first owner knows that nothing was sent: as if nothing had been asked.
-async fn release(
-    app: &App,
-    attempt: &Attempt,
-    payment: &Payment,
-    problem: Problem,
-) -> Result<Finished, Stop> {
-    fault::point("before_release").await?;
-    db::retrying(|| async {
-        let mut tx = app.db.begin().await?;
-        #[cfg(feature = "faults")]
-        super::planted::lower_fence(&mut tx, attempt).await?;
-        if !postgres::release(&mut tx, attempt).await? {
-            return Err(Stop::Taken);
-        }
-        orders::sql::unlink_payment(&mut tx, payment.order_id, payment.id).await?;
-        sql::delete_unsent(&mut tx, payment.id).await?;
-        tx.commit().await?;
-        Ok(())
-    })
-    .await?;
-    tracing::info!(target: "payonce::flow", step = "release", payment = %payment.id,
-        "nothing was sent; the key is free");
-    Err(Stop::Passing(problem))
-}
-
-/// The answer is lost: say so, and let recovery find it.
-async fn lose_answer(app: &App, attempt: &Attempt, payment: &Payment) -> Result<Stop, Stop> {
-    let marked = db::retrying(|| async {
-        let mut tx = app.db.begin().await?;
-        if !postgres::mark_unknown(&mut tx, attempt, app.limits.recover_every).await? {
-            return Ok::<_, Stop>(false);
-        }
-        sql::set_status(&mut tx, payment.id, PaymentStatus::Processing, PaymentStatus::Unknown)
-            .await?;
-        tx.commit().await?;
-        Ok(true)
-    })
-    .await?;
-    if !marked {
-        return Ok(Stop::Taken);
-    }
-    metrics::counter!("payonce_answers_lost_total").increment(1);
-    tracing::warn!(target: "payonce::flow", step = "unknown", payment = %payment.id,
-        "the provider's answer is lost");
-    Ok(Stop::Passing(unknown(payment)))
-}
-
-fn unknown(payment: &Payment) -> Problem {
-    outcome_unknown().member("payment_id", payment.id.to_string()).resource(&payment.path())
 }

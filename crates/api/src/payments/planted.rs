@@ -106,7 +106,7 @@ async fn reply_apart(
 }
 
 /// What somebody who took over has written is written over.
-pub(super) async fn lower_fence(tx: &mut Tx, attempt: &Attempt) -> sqlx::Result<()> {
+pub(crate) async fn lower_fence(tx: &mut Tx, attempt: &Attempt) -> sqlx::Result<()> {
     if !defect("fence_unchecked") {
         return Ok(());
     }

@@ -10,11 +10,12 @@ use std::time::Duration;
 use idempotency::Finished;
 use idempotency::postgres::{self, Attempt};
 
-use super::create;
+use super::Payment;
 use crate::app::App;
 use crate::db;
 use crate::operation::Stop;
-use crate::refunds;
+use crate::refunds::{self, Refund};
+use crate::two_phase;
 
 /// A record that could not be settled rests twice as long after every attempt, up to this.
 const PAUSE_MAX: Duration = Duration::from_mins(1);
@@ -61,8 +62,8 @@ async fn resume(app: &App, attempt: Attempt, attempts: i32) -> Result<Finished, 
     let mut conn = app.db.connection().await?;
     let is_refund = refunds::sql::is_refund(&mut conn, attempt.subject).await;
     match conn.end(is_refund)? {
-        true => refunds::resume::resume(app, attempt, attempts).await,
-        false => create::resume(app, attempt, attempts).await,
+        true => two_phase::resume::<Refund>(app, attempt, attempts).await,
+        false => two_phase::resume::<Payment>(app, attempt, attempts).await,
     }
 }
 

@@ -8,6 +8,7 @@ use domain::{ChargeOutcome, Entry, LedgerTransactionId, PaymentStatus};
 use idempotency::postgres::{self, Attempt, Ending};
 use idempotency::reply::ReplyHeader;
 use idempotency::{Finished, Outcome, Reply};
+use tokio::time::Instant;
 
 use super::{Payment, PaymentBody, called_off, declined, sent_back, sql};
 use crate::app::App;
@@ -18,7 +19,7 @@ use crate::orders::{self, Order};
 use crate::problem::Problem;
 use crate::{outbox, refunds};
 
-/// Settles the payment of an attempt, and finishes its record.
+/// Settles the payment of an attempt, and finishes its record; tries until then.
 ///
 /// # Errors
 /// [`Stop::Taken`] when the fence is lost: then somebody else has settled, and what the record
@@ -28,12 +29,13 @@ pub async fn settle(
     attempt: &Attempt,
     payment: &Payment,
     outcome: &ChargeOutcome,
+    until: Instant,
 ) -> Result<Finished, Stop> {
     #[cfg(feature = "faults")]
     if let Some(settled) = super::planted::settle(app, attempt, payment, outcome).await {
         return settled;
     }
-    db::retrying(|| async {
+    db::insisting(until, || async {
         let mut tx = app.db.begin().await?;
         if !postgres::lock(&mut tx, attempt).await? {
             return Err(Stop::Taken);

@@ -19,7 +19,6 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::plan::{Wish, plan};
-use super::resume::{go_on, resume};
 use super::{Refund, RefundBody, sql};
 use crate::accounts::Account;
 use crate::app::App;
@@ -31,6 +30,7 @@ use crate::operation::{Operation, Stop};
 use crate::payments::{self, Payment};
 use crate::problem::Problem;
 use crate::provider::provider_key;
+use crate::two_phase;
 use crate::{orders, payments::read::visible};
 
 /// The longest reason, in characters.
@@ -88,11 +88,11 @@ impl Operation for Create {
         tracing::info!(target: "payonce::flow", step = "intent", payment = %payment.id,
             refund = %refund.id, amount = %refund.amount, fence = attempt.fence,
             "claimed the key and its part of the payment");
-        go_on(app, attempt, refund, None).await
+        two_phase::go_on(app, &attempt, &refund, None).await
     }
 
     async fn resume(&self, app: &App, attempt: Attempt) -> Result<Finished, Stop> {
-        resume(app, attempt, 2).await
+        two_phase::resume::<Refund>(app, attempt, 2).await
     }
 }
 

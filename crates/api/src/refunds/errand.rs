@@ -1,11 +1,19 @@
-//! A refund as the provider is asked for it.
+//! A refund as an errand: how the provider is asked for it, and what its rows do meanwhile.
 
-use domain::{PaymentId, RefundOutcome};
+use domain::{PaymentId, RefundId, RefundOutcome};
+use idempotency::Finished;
+use idempotency::postgres::Attempt;
+use sqlx::PgConnection;
+use tokio::time::Instant;
+use uuid::Uuid;
 
-use super::Refund;
+use super::{Refund, settle, sql};
+use crate::app::App;
+use crate::operation::{Stop, outcome_unknown};
 use crate::problem::Problem;
 use crate::provider::client::{Answer, ProviderClient, RefundRequest, Unreachable};
 use crate::provider::converse::{Errand, Points};
+use crate::two_phase::TwoPhase;
 
 impl Errand for Refund {
     type Outcome = RefundOutcome;
@@ -46,5 +54,42 @@ impl Errand for Refund {
 
     fn refused(reason: String) -> Problem {
         Problem::invalid("/amount", reason)
+    }
+}
+
+impl TwoPhase for Refund {
+    const ANSWERED: &'static str = "refund_answered";
+
+    async fn read(conn: &mut PgConnection, subject: Uuid) -> sqlx::Result<Option<Self>> {
+        sql::get(conn, RefundId::from_uuid(subject)).await
+    }
+
+    async fn lose_answer(&mut self, conn: &mut PgConnection) -> sqlx::Result<()> {
+        if let Ok(unknown) = self.status.lose_answer() {
+            sql::set_status(conn, self.id, self.status, unknown).await?;
+            self.status = unknown;
+        }
+        Ok(())
+    }
+
+    async fn take_back(&self, conn: &mut PgConnection) -> sqlx::Result<()> {
+        sql::delete_unsent(conn, self.id).await?;
+        Ok(())
+    }
+
+    async fn settle(
+        &self,
+        app: &App,
+        attempt: &Attempt,
+        outcome: RefundOutcome,
+        until: Instant,
+    ) -> Result<Finished, Stop> {
+        settle::settle(app, attempt, self, &outcome, until).await
+    }
+
+    fn unknown(subject: Uuid) -> Problem {
+        let id = RefundId::from_uuid(subject).to_string();
+        let path = format!("/v1/refunds/{id}");
+        outcome_unknown().member("refund_id", id).resource(&path)
     }
 }

@@ -9,6 +9,7 @@ use domain::{Entry, LedgerTransactionId, OrderStatus, RefundOutcome};
 use idempotency::postgres::{self, Attempt, Ending};
 use idempotency::reply::ReplyHeader;
 use idempotency::{Finished, Outcome, Reply};
+use tokio::time::Instant;
 
 use super::{Refund, RefundBody, failed, sql};
 use crate::app::App;
@@ -21,7 +22,7 @@ use crate::outbox;
 use crate::payments::{self, Payment};
 use crate::problem::Problem;
 
-/// Settles the refund of an attempt, and finishes its record.
+/// Settles the refund of an attempt, and finishes its record; tries until then.
 ///
 /// # Errors
 /// [`Stop::Taken`] when the fence is lost: then somebody else has settled, and what the record
@@ -31,8 +32,9 @@ pub async fn settle(
     attempt: &Attempt,
     refund: &Refund,
     outcome: &RefundOutcome,
+    until: Instant,
 ) -> Result<Finished, Stop> {
-    db::retrying(|| async {
+    db::insisting(until, || async {
         let mut tx = app.db.begin().await?;
         if !postgres::lock(&mut tx, attempt).await? {
             return Err(Stop::Taken);
