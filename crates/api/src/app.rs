@@ -21,6 +21,7 @@ use crate::db::{self, Db};
 use crate::fault;
 use crate::mail::smtp::Mailer;
 use crate::operation::Answer;
+use crate::presses::Presses;
 use crate::problem::Problem;
 use crate::provider::client::ProviderClient;
 use crate::secrets::{Purpose, Secrets};
@@ -48,6 +49,8 @@ pub struct Shared {
     pub db: Db,
     /// Running executions.
     pub flights: Flights<Answer>,
+    /// What repeats were told, until it is written.
+    pub presses: Presses,
     /// Finished replies in memory.
     pub memory: Memory,
     /// Finished replies in Redis, where there is one.
@@ -124,6 +127,7 @@ impl App {
             clock,
             db,
             flights: Flights::new(FLIGHTS_MAX),
+            presses: Presses::default(),
             memory: Memory::new(MEMORY_BYTES),
             redis,
             fingerprinter: Fingerprinter::new(&secrets.key(Purpose::Fingerprint)),

@@ -10,6 +10,7 @@ use crate::courier;
 use crate::mail::deliver::Mails;
 use crate::orders::expire;
 use crate::payments::recover;
+use crate::presses;
 use crate::sweep::{self, schedule::Schedule};
 use crate::telemetry::metrics::{JOBS, float};
 use crate::telemetry::observe;
@@ -17,6 +18,7 @@ use crate::webhooks::deliver::Events;
 
 const CLOCK_EVERY: Duration = Duration::from_secs(30);
 const OBSERVE_EVERY: Duration = Duration::from_secs(15);
+const PRESSES_EVERY: Duration = Duration::from_secs(1);
 const EXPIRE_EVERY: Duration = Duration::from_secs(2);
 
 /// Running jobs; they end when this is dropped.
@@ -42,6 +44,12 @@ pub fn start(app: &App, sweep: Schedule) -> Jobs {
             recover::run_once(&app).await.map(|(taken, _)| taken)
         }),
         every("expire", app, EXPIRE_EVERY, |app| async move { expire::run_once(&app).await }),
+        every(
+            "presses",
+            app,
+            PRESSES_EVERY,
+            |app| async move { presses::write(&app).await.map(|_| 0) },
+        ),
         courier::start::<Mails>(app),
         courier::start::<Events>(app),
         every("clock", app, CLOCK_EVERY, |app| async move { app.set_clock().await.map(|()| 0) }),

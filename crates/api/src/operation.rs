@@ -144,10 +144,23 @@ pub async fn perform<O: Operation>(app: &App, asked: Asked, operation: O) -> Ans
 }
 
 async fn answer<O: Operation>(app: &App, asked: Asked, operation: O) -> Answer {
-    let (claim, wait) = (&asked.claim, asked.wait);
+    let claim = &asked.claim;
     if let Some(finished) = app.remembered(&claim.identity) {
-        return admitted(finished.admit(claim), Source::Memory);
+        let answer = admitted(finished.admit(claim), Source::Memory);
+        app.presses.note(&claim.identity, &answer, app.clock.now());
+        return answer;
     }
+    let identity = claim.identity.clone();
+    let (answer, repeat) = fly(app, asked, operation).await;
+    if repeat {
+        app.presses.note(&identity, &answer, app.clock.now());
+    }
+    answer
+}
+
+/// In the flight of the key; also says whether this request executed nothing.
+async fn fly<O: Operation>(app: &App, asked: Asked, operation: O) -> (Answer, bool) {
+    let (claim, wait) = (&asked.claim, asked.wait);
     match app.flights.enter(claim) {
         Entry::Lead(ticket) => {
             let waiter = ticket.waiter();
@@ -159,22 +172,35 @@ async fn answer<O: Operation>(app: &App, asked: Asked, operation: O) -> Answer {
                     ticket.land(answer);
                 }
             });
-            follow_own(waiter, wait, watched).await
+            let answer = follow_own(waiter, wait, watched.clone()).await;
+            let found = *watched.borrow() != Doing::Work || is_found(&answer);
+            (answer, found)
         }
         Entry::Join(waiter) => {
             tracing::info!(target: "payonce::flow", step = "join", "waits for the first request");
             let deadline = Instant::now() + wait;
-            match waiter.wait(deadline - Instant::now()).await {
+            let answer = match waiter.wait(deadline - Instant::now()).await {
                 Waited::Landed(Answer::Finished(finished, Source::Executed)) => {
                     Answer::Finished(finished, Source::Joined)
                 }
                 Waited::Landed(answer) => answer,
                 Waited::TimedOut => problem(in_progress()),
                 Waited::Lost => problem(lost()),
-            }
+            };
+            (answer, true)
         }
-        Entry::Differs(differences) => problem(reused(differences)),
-        Entry::Full => problem(Problem::new(Code::Busy, "Too many requests are running.")),
+        Entry::Differs(differences) => (problem(reused(differences)), true),
+        Entry::Full => (problem(Problem::new(Code::Busy, "Too many requests are running.")), false),
+    }
+}
+
+/// Whether a leader only found what the key had already.
+fn is_found(answer: &Answer) -> bool {
+    match answer {
+        Answer::Finished(_, source) => *source != Source::Executed,
+        Answer::Problem(problem) => {
+            matches!(problem.code, Code::IdempotencyKeyReused | Code::IdempotencyKeyExpired)
+        }
     }
 }
 

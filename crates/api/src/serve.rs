@@ -24,7 +24,7 @@ use crate::parts::Parts;
 use crate::provider::client::ProviderClient;
 use crate::provider::mock::Running;
 use crate::stop::Stop;
-use crate::{db, jobs, routes, telemetry};
+use crate::{db, jobs, presses, routes, telemetry};
 
 /// Bound before anything else: a taken port must not cost the start of a database.
 struct Ports {
@@ -76,6 +76,9 @@ async fn serve(
     banner::print(settings, parts, shop, provider.as_ref().map(Running::address))?;
     let served = until_asked(server, &app, settings.timing.grace, stop).await;
     drop(running_jobs);
+    if let Err(error) = presses::write(&app).await {
+        tracing::debug!(%error, "the last repeats stay untold");
+    }
     if let Some(lab) = app.lab.get() {
         lab.stop().await;
     }

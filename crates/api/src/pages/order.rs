@@ -100,15 +100,12 @@ impl OrderPage {
     }
 
     fn press_words(&self) -> String {
-        match self.presses.len() {
-            0 | 1 => "Your card was charged once.".to_owned(),
-            2 => "You pressed Pay two times; the second press got the first answer back and \
-                  moved no money."
-                .to_owned(),
-            presses => format!(
-                "You pressed Pay {presses} times; every press after the first got its answer back \
-                 and moved no money."
-            ),
+        match self.presses.iter().map(|press| press.times).sum::<i64>() {
+            ..=1 => "Your card was charged once.".to_owned(),
+            2 => "You pressed Pay two times; only the first press moved money.".to_owned(),
+            presses => {
+                format!("You pressed Pay {presses} times; only the first press moved money.")
+            }
         }
     }
 

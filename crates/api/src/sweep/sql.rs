@@ -37,6 +37,7 @@ pub(super) async fn sweep(
         "deliveries" => rows(conn, DELIVERIES).await,
         "mails" => rows(conn, MAILS).await,
         "sessions" => rows(conn, SESSIONS).await,
+        "presses" => rows(conn, PRESSES).await,
         _ => guests(conn, cursor).await,
     }
 }
@@ -83,6 +84,15 @@ const SESSIONS: &str = "
         order by expires_at limit $1 for update skip locked
     ) as gone
     where s.token_hash = gone.token_hash";
+
+/// Nothing depends on them; two days are enough to look.
+const PRESSES: &str = "
+    delete from press p using (
+        select id from press
+        where last_at <= clock_timestamp() - interval '2 days'
+        order by last_at limit $1 for update skip locked
+    ) as gone
+    where p.id = gone.id";
 
 /// Guests whom no cookie leads back to and who left nothing but a cart. Most guests who bought
 /// stay, so the look goes on behind the last one seen.

@@ -27,10 +27,10 @@ pub const OUTCOMES: &[&str] = &[
     "invalid",
 ];
 /// What runs once in a while.
-pub const JOBS: &[&str] = &["recover", "expire", "clock", "observe", "sweep"];
+pub const JOBS: &[&str] = &["recover", "expire", "clock", "observe", "presses", "sweep"];
 /// What a sweep removes.
 pub const SWEPT: &[&str] =
-    &["records", "provider_events", "deliveries", "mails", "sessions", "guests"];
+    &["records", "provider_events", "deliveries", "mails", "sessions", "presses", "guests"];
 /// What must never be anything but zero.
 pub const INVARIANTS: &[&str] = &["double_capture", "ledger_sum", "capture_without_ledger"];
 /// What waits to leave.
@@ -73,6 +73,7 @@ const METRICS: &[Metric] = &[
     metric(Histogram, "payonce_settle_duration_seconds", "The transaction that commits outcome and reply together", &[]),
     metric(Counter, "payonce_transaction_retries_total", "Transactions run again after a conflict", &[]),
     metric(Gauge, "payonce_flights", "Keys that are executing in this process", &[]),
+    metric(Counter, "payonce_presses_forgotten_total", "Repeats of a flood of keys that no page will tell of", &[]),
     metric(Counter, "payonce_cache_lookups_total", "Look-ups of finished replies", &[("cache", &["memory", "redis"]), ("result", &["hit", "miss"])]),
     metric(Counter, "payonce_cache_errors_total", "Look-ups and writes that Redis did not answer", &[]),
     metric(Gauge, "payonce_pool_connections", "Database connections of this process", &[("state", &["in_use", "open", "max"])]),

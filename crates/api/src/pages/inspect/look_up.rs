@@ -1,9 +1,10 @@
 //! `GET /inspect`: gathers what the tables hold about a key or an order.
 
 use actix_web::{HttpRequest, HttpResponse, web};
-use domain::{Money, OrderId};
+use domain::{AccountId, Money, OrderId};
 use idempotency::Key;
 use serde::Deserialize;
+use sqlx::PgConnection;
 use time::OffsetDateTime;
 
 use super::sql::{self, Found, Row};
@@ -13,8 +14,10 @@ use crate::pages::layout::Section;
 use crate::pages::marks::{Chip, Mark};
 use crate::pages::moment::Moment;
 use crate::pages::orders::number;
+use crate::pages::pressed;
 use crate::pages::response::{self, Shown};
 use crate::pages::visitor::Visitor;
+use crate::presses::sql::{Errand, Requests};
 use crate::problem::Problem;
 
 /// What somebody typed.
@@ -53,21 +56,41 @@ async fn show(app: &App, request: &HttpRequest, typed: &str) -> Shown {
     Ok(visitor.show(request, &inspect))
 }
 
-/// An id of an order, or a key: the form's own, or that of one of its steps.
+/// An id of an order, payment or refund, or a key: the form's own, or that of one of its steps.
 async fn look_up(app: &App, visitor: &Visitor, typed: &str) -> Result<Option<Found>, Problem> {
     let account = (!visitor.account.is_merchant()).then_some(visitor.account.id);
     let mut conn = app.db.connection().await?;
-    let order = match typed.parse::<OrderId>() {
-        Ok(order) => Some(order),
-        Err(_) if Key::from_bare(typed.as_bytes()).is_err() => None,
-        Err(_) => sql::order_of_key(&mut conn, account, typed).await?,
-    };
+    let order = order_of(&mut conn, account, typed).await?;
     let found = match order {
         Some(order) => sql::everything(&mut conn, account, order).await?,
         None => None,
     };
     conn.done();
     Ok(found)
+}
+
+/// The order that what was typed is about; whose it is, is asked later.
+async fn order_of(
+    conn: &mut PgConnection,
+    account: Option<AccountId>,
+    typed: &str,
+) -> sqlx::Result<Option<OrderId>> {
+    if let Ok(order) = typed.parse() {
+        return Ok(Some(order));
+    }
+    if let Ok(payment) = typed.parse() {
+        return sql::order_of_payment(conn, payment).await;
+    }
+    if let Ok(refund) = typed.parse() {
+        return sql::order_of_refund(conn, refund).await;
+    }
+    if Key::from_bare(typed.as_bytes()).is_err() {
+        return Ok(None);
+    }
+    match (sql::order_of_key(conn, account, typed).await?, account) {
+        (None, Some(account)) => sql::order_of_record(conn, account, typed).await,
+        (found, _) => Ok(found),
+    }
 }
 
 fn fill(inspect: &mut Inspect, typed: &str, found: &Found, now: OffsetDateTime) {
@@ -77,7 +100,7 @@ fn fill(inspect: &mut Inspect, typed: &str, found: &Found, now: OffsetDateTime) 
     };
     inspect.answer = Some(answer(found));
     inspect.track = track(found, now);
-    inspect.timeline = found.rows.iter().map(event).collect();
+    inspect.timeline = timeline(found);
     inspect.facts = facts(found);
 }
 
@@ -139,9 +162,36 @@ fn after(from: OffsetDateTime, to: OffsetDateTime) -> String {
     }
 }
 
+/// What was asked before what came of it, where both are of the same moment.
+fn timeline(found: &Found) -> Vec<Event> {
+    let asked = found.requests.iter().map(|requests| (requests.first_at, request(requests)));
+    let told = found.rows.iter().map(|row| (row.at, event(row)));
+    let mut events: Vec<(OffsetDateTime, Event)> = asked.chain(told).collect();
+    events.sort_by_key(|(at, _)| *at);
+    events.into_iter().map(|(_, event)| event).collect()
+}
+
+fn request(requests: &Requests) -> Event {
+    let chip = pressed::chip(requests);
+    let place = match requests.errand {
+        Errand::Order => "Order",
+        Errand::Payment => "Payment",
+        Errand::Refund => "Refund",
+    };
+    Event {
+        at: requests.first_at.into(),
+        place: place.to_owned(),
+        what: pressed::says(requests),
+        mark: chip.mark,
+        node: Node::Press(u32::try_from(requests.number).unwrap_or(u32::MAX)),
+        state_after: Some(chip),
+    }
+}
+
 fn event(row: &Row) -> Event {
     let (mark, node) = match row.kind.as_str() {
         "captured" => (Mark::Once, Node::Outcome),
+        "returned" => (Mark::Returned, Node::Outcome),
         "declined" => (Mark::Refused, Node::Outcome),
         "unknown" => (Mark::Unsure, Node::Outcome),
         _ => (Mark::Plain, Node::Dot),
@@ -164,11 +214,19 @@ fn chip_mark(state: &str) -> Mark {
     }
 }
 
+/// "5, of which 2 executed"
+fn requests_seen(found: &Found) -> String {
+    let seen: i64 = found.requests.iter().map(|requests| requests.times).sum();
+    let executed = found.requests.iter().filter(|requests| requests.told == "executed").count();
+    format!("{seen}, of which {executed} executed")
+}
+
 fn facts(found: &Found) -> Vec<Fact> {
     let mut facts = vec![
         Fact::link("Order", number(found.id), format!("/orders/{}", found.id)),
         Fact::text("Amount", found.total.to_string()),
         Fact::text("Captures in the ledger", found.captures.to_string()),
+        Fact::text("Requests seen", requests_seen(found)),
         Fact::code("Key of the order", &*found.key),
     ];
     facts.extend(found.payment_keys.iter().map(|key| Fact::code("Key of a payment", &**key)));

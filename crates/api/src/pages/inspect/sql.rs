@@ -1,12 +1,13 @@
 //! What the tables hold about an order: one statement for the timeline, in the order it happened.
 
-use domain::{AccountId, Money, OrderId};
+use domain::{AccountId, Money, OrderId, PaymentId, RefundId};
 use sqlx::Row as _;
 use sqlx::postgres::PgConnection;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::catalog::sql::money;
+use crate::presses::{self, sql::Requests};
 
 /// An order with its history.
 pub(super) struct Found {
@@ -27,6 +28,8 @@ pub(super) struct Found {
     pub(super) payment_keys: Vec<String>,
     pub(super) provider_keys: Vec<String>,
     pub(super) rows: Vec<Row>,
+    /// Requests under its keys.
+    pub(super) requests: Vec<Requests>,
 }
 
 /// One thing that happened.
@@ -38,7 +41,33 @@ pub(super) struct Row {
     pub(super) state: Option<String>,
 }
 
-/// The order that a key is about: its own, or that of one of its steps, or of its payment.
+/// The order that a payment is of.
+pub(super) async fn order_of_payment(
+    conn: &mut PgConnection,
+    payment: PaymentId,
+) -> sqlx::Result<Option<OrderId>> {
+    let id: Option<Uuid> = sqlx::query_scalar("select order_id from payment where id = $1")
+        .bind(payment.uuid())
+        .fetch_optional(conn)
+        .await?;
+    Ok(id.map(OrderId::from_uuid))
+}
+
+/// The order that a refund is of.
+pub(super) async fn order_of_refund(
+    conn: &mut PgConnection,
+    refund: RefundId,
+) -> sqlx::Result<Option<OrderId>> {
+    let id: Option<Uuid> = sqlx::query_scalar(
+        "select p.order_id from refund r join payment p on p.id = r.payment_id where r.id = $1",
+    )
+    .bind(refund.uuid())
+    .fetch_optional(conn)
+    .await?;
+    Ok(id.map(OrderId::from_uuid))
+}
+
+/// The order that a key is about: its own, that of one of its steps, of its payment or refund.
 pub(super) async fn order_of_key(
     conn: &mut PgConnection,
     account: Option<AccountId>,
@@ -52,6 +81,9 @@ pub(super) async fn order_of_key(
            union all
            select order_id from payment
            where key = any($1) and ($2::bytea is null or made_by = $2 or account_id = $3)
+           union all
+           select p.order_id from refund r join payment p on p.id = r.payment_id
+           where r.key = any($1) and ($2::bytea is null or r.made_by = $2 or r.account_id = $3)
            limit 1"#,
     )
     .bind(&keys[..])
@@ -60,6 +92,23 @@ pub(super) async fn order_of_key(
     .fetch_optional(conn)
     .await?;
     Ok(id.map(OrderId::from_uuid))
+}
+
+/// The order that a record of one's own is about: keys that made nothing, as a cancellation's, are
+/// known by their record alone.
+pub(super) async fn order_of_record(
+    conn: &mut PgConnection,
+    account: AccountId,
+    key: &str,
+) -> sqlx::Result<Option<OrderId>> {
+    let resource: Option<Option<String>> =
+        sqlx::query_scalar("select resource from idempotency_record where scope = $1 and key = $2")
+            .bind(account.uuid().as_bytes().to_vec())
+            .bind(key)
+            .fetch_optional(conn)
+            .await?;
+    let id = resource.flatten();
+    Ok(id.and_then(|path| path.strip_prefix("/v1/orders/")?.parse().ok()))
 }
 
 /// Everything about an order, if it is this account's.
@@ -109,12 +158,19 @@ pub(super) async fn everything(
         payment_keys: row.try_get("payment_keys")?,
         provider_keys: row.try_get("provider_keys")?,
         rows: timeline(conn, order).await?,
+        requests: presses::sql::of_order(conn, order).await?,
     }))
 }
 
 async fn timeline(conn: &mut PgConnection, order: OrderId) -> sqlx::Result<Vec<Row>> {
     let rows = sqlx::query(
         r#"with paid as (select * from payment where order_id = $1),
+           back as (select r.* from refund r join paid on paid.id = r.payment_id),
+           made as (
+               select made_by, key, 'order' as what from "order" where id = $1
+               union all select made_by, key, 'payment' from paid
+               union all select made_by, key, 'refund' from back
+           ),
            told as (
                select created_at as at, 1 as nth, 'ordered' as kind, 'Postgres' as place,
                       'Order, stock and answer committed together' as what, 'pending' as state
@@ -136,8 +192,20 @@ async fn timeline(conn: &mut PgConnection, order: OrderId) -> sqlx::Result<Vec<R
                from ledger_posting l join paid on paid.id = l.payment_id
                group by l.transaction_id
                union all
-               select r.created_at, 5, 'refund', 'Refund', 'Refund asked for', r.status
-               from refund r join paid on paid.id = r.payment_id
+               select created_at, 2, 'refund', 'Postgres',
+                      'Refund claimed under its key, before anything is sent', 'processing'
+               from back
+               union all
+               select settled_at, 3, case status when 'succeeded' then 'returned' else 'declined' end,
+                      'Provider',
+                      case status when 'succeeded' then 'Refund ' || provider_refund_id || ' confirmed'
+                                  else 'The provider did not make the refund' end, status
+               from back where settled_at is not null
+               union all
+               select r.finished_at, 5, 'record', 'Record',
+                      'Answer ' || r.status || ' to the ' || made.what || ' stored under its key', r.state
+               from made join idempotency_record r on r.scope = made.made_by and r.key = made.key
+               where r.finished_at is not null
                union all
                select created_at, 6, 'event', 'Outbox', 'Event ' || kind || ' written', null
                from event where order_id = $1

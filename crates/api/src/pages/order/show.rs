@@ -4,18 +4,22 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use domain::{DeclineCode, Money, OrderId, OrderStatus, PaymentStatus, RefundStatus};
 use time::OffsetDateTime;
 
-use super::{OrderLine, OrderPage, OrderView, ProviderStep, RefundLine, RefundOffer, State, Stray};
+use super::{
+    OrderLine, OrderPage, OrderView, Press, ProviderStep, RefundLine, RefundOffer, State, Stray,
+};
 use super::{act, own, sql};
 use crate::app::App;
 use crate::orders::{self, Order};
 use crate::pages::keyed::{self, KeyFacts};
 use crate::pages::layout::Section;
 use crate::pages::marks::{Chip, Mark, Notice};
+use crate::pages::pressed;
 use crate::pages::response::{self, Shown};
 use crate::pages::said::Said;
 use crate::pages::test_cards;
 use crate::pages::visitor::Visitor;
 use crate::payments::{self, Payment};
+use crate::presses::{self, sql::Requests};
 use crate::problem::Problem;
 
 /// The handler.
@@ -47,6 +51,7 @@ struct Facts {
     refunds: Vec<sql::Refund>,
     asking: Option<sql::Asking>,
     paid_at: Option<OffsetDateTime>,
+    requests: Vec<Requests>,
     now: OffsetDateTime,
 }
 
@@ -66,6 +71,7 @@ impl Facts {
                 Some(id) => sql::paid_at(&mut conn, id).await?,
                 None => None,
             },
+            requests: presses::sql::of_order(&mut conn, order.id).await?,
             now: app.clock.now(),
             order,
         };
@@ -85,7 +91,7 @@ impl Facts {
             refunds: self.refund_lines(),
             kept: self.kept(),
             strays: self.strays(),
-            presses: Vec::new(),
+            presses: self.presses(),
             cancel: payable.then(|| keyed::of_order(app, "cancel", self.order.id, 0)),
             refund: self.refundable(app),
             state,
@@ -177,6 +183,31 @@ impl Facts {
                     at: payment.created_at.into(),
                     refund: refund.map_or(RefundStatus::Processing, |refund| refund.status),
                 }
+            })
+            .collect()
+    }
+
+    /// What was asked under the key of the payment that took the money.
+    fn presses(&self) -> Vec<Press> {
+        let Some(payment) = self.live().filter(|live| live.status == PaymentStatus::Succeeded)
+        else {
+            return Vec::new();
+        };
+        let of_payment =
+            self.requests.iter().filter(|requests| requests.subject == payment.id.uuid());
+        of_payment
+            .map(|requests| Press {
+                number: requests.number,
+                times: requests.times,
+                at: requests.first_at.into(),
+                says: match requests.told.as_str() {
+                    "executed" => format!("Charged {}, stored the answer", payment.amount),
+                    _ => pressed::says(requests),
+                },
+                chip: match requests.told.as_str() {
+                    "executed" => Chip::new(Mark::Once, "charged"),
+                    _ => pressed::chip(requests),
+                },
             })
             .collect()
     }

@@ -43,9 +43,12 @@ pub struct ProviderStep {
     pub chip: Chip,
 }
 
-/// One press of Pay, and what it did.
+/// One press of Pay, or several that did the same, and what it did.
 #[derive(Debug, Clone)]
 pub struct Press {
+    /// Of the first of them.
+    pub number: i64,
+    pub times: i64,
     pub at: Moment,
     pub says: String,
     pub chip: Chip,
