@@ -27,9 +27,12 @@ mod mailbox;
 mod order;
 mod orders;
 mod preferences;
+mod pressed;
+mod problems;
 mod redrawn;
 mod shop;
 mod sign_in;
+mod statement;
 
 pub use basket::{Basket, Line, Total};
 pub use cart::Cart;
@@ -45,10 +48,12 @@ pub use order::{
     OrderLine, OrderPage, OrderView, Press, ProviderStep, RefundLine, RefundOffer, State, Stray,
 };
 pub use orders::{OrderRow, Orders, Standing};
+pub use problems::{ProblemIndex, ProblemPage};
 pub use redrawn::{Reason, Redrawn, RedrawnForm};
 pub use routes::{configure, nowhere};
 pub use shop::{Choice, Product, Shop};
 pub use sign_in::SignIn;
+pub use statement::{Statement, StatementEntry};
 pub use words::Words;
 
 #[cfg(test)]

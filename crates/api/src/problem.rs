@@ -1,4 +1,6 @@
-//! Everything that can go wrong, in one table: code, status, may I retry, is a new key safe.
+//! Problem documents: what happened, may I retry, is a new key safe.
+
+mod code;
 
 use std::fmt;
 
@@ -9,80 +11,12 @@ use idempotency::Reply;
 use idempotency::reply::ReplyHeader;
 use serde_json::{Map, Value, json};
 
+pub use code::Code;
+
 use crate::db;
 
 /// RFC 9457.
 pub const PROBLEM_JSON: &str = "application/problem+json";
-
-macro_rules! codes {
-    ($($code:ident = $text:literal, $status:literal, retryable: $retryable:literal, safe_new_key: $safe:literal, $title:literal;)*) => {
-        /// A stable name for what went wrong.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum Code { $(#[doc = $title] $code,)* }
-
-        impl Code {
-            /// All codes, in the order of the documentation.
-            pub const ALL: &[Self] = &[$(Self::$code,)*];
-
-            /// As it stands in documents.
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$code => $text,)* }
-            }
-
-            /// HTTP status.
-            pub const fn status(self) -> u16 {
-                match self { $(Self::$code => $status,)* }
-            }
-
-            /// May the same request be sent again?
-            pub const fn retryable(self) -> bool {
-                match self { $(Self::$code => $retryable,)* }
-            }
-
-            /// Can a new key not cause a second effect?
-            pub const fn safe_new_key(self) -> bool {
-                match self { $(Self::$code => $safe,)* }
-            }
-
-            /// The same for every problem of this code.
-            pub const fn title(self) -> &'static str {
-                match self { $(Self::$code => $title,)* }
-            }
-        }
-    };
-}
-
-codes! {
-    IdempotencyKeyMissing = "idempotency_key_missing", 400, retryable: false, safe_new_key: true, "The request has no idempotency key.";
-    IdempotencyKeyInvalid = "idempotency_key_invalid", 400, retryable: false, safe_new_key: true, "The idempotency key is malformed.";
-    MalformedJson = "malformed_json", 400, retryable: false, safe_new_key: true, "The body is not unambiguous JSON.";
-    Unauthenticated = "unauthenticated", 401, retryable: false, safe_new_key: true, "Who is asking is not known.";
-    Forbidden = "forbidden", 403, retryable: false, safe_new_key: true, "This account may not do that.";
-    NotFound = "not_found", 404, retryable: false, safe_new_key: true, "There is no such thing.";
-    MethodNotAllowed = "method_not_allowed", 405, retryable: false, safe_new_key: true, "This path does not know the method.";
-    RequestInProgress = "request_in_progress", 409, retryable: true, safe_new_key: false, "The first request with this key is still running.";
-    OutcomeUnknown = "outcome_unknown", 409, retryable: true, safe_new_key: false, "What became of the first request is not known yet.";
-    PaymentInProgress = "payment_in_progress", 409, retryable: true, safe_new_key: false, "A payment of this order is under way.";
-    RefundInProgress = "refund_in_progress", 409, retryable: true, safe_new_key: false, "A refund of this payment is under way.";
-    IdempotencyKeyExpired = "idempotency_key_expired", 409, retryable: false, safe_new_key: false, "The key was used; its reply is no longer kept.";
-    IdempotencyKeyReused = "idempotency_key_reused", 422, retryable: false, safe_new_key: true, "The key belongs to another request.";
-    OrderAlreadyPaid = "order_already_paid", 409, retryable: false, safe_new_key: true, "The order is already paid.";
-    OrderExpired = "order_expired", 409, retryable: false, safe_new_key: true, "The order's reservation has run out.";
-    OutOfStock = "out_of_stock", 409, retryable: false, safe_new_key: true, "There is not enough in stock.";
-    PriceChanged = "price_changed", 409, retryable: false, safe_new_key: true, "The total is not the expected one.";
-    InvalidTransition = "invalid_transition", 409, retryable: false, safe_new_key: true, "The current state does not allow this.";
-    EmailTaken = "email_taken", 409, retryable: false, safe_new_key: true, "An account with this e-mail exists.";
-    CardDeclined = "card_declined", 402, retryable: false, safe_new_key: true, "The card was declined; nothing was charged.";
-    InsufficientFunds = "insufficient_funds", 402, retryable: false, safe_new_key: true, "The card does not hold the amount; nothing was charged.";
-    RefundTooLarge = "refund_too_large", 422, retryable: false, safe_new_key: true, "More than was paid cannot be refunded.";
-    ValidationFailed = "validation_failed", 422, retryable: false, safe_new_key: true, "The request breaks a rule.";
-    BodyTooLarge = "body_too_large", 413, retryable: false, safe_new_key: true, "The body is too large.";
-    UnsupportedMediaType = "unsupported_media_type", 415, retryable: false, safe_new_key: true, "The body must be application/json.";
-    RateLimited = "rate_limited", 429, retryable: true, safe_new_key: true, "Too many requests.";
-    ProviderUnavailable = "provider_unavailable", 503, retryable: true, safe_new_key: true, "The payment provider took nothing; nothing was charged.";
-    Busy = "busy", 503, retryable: true, safe_new_key: true, "The server is busy; nothing was done.";
-    Internal = "internal", 500, retryable: true, safe_new_key: false, "The server failed.";
-}
 
 /// A problem document on its way out.
 #[derive(Clone, PartialEq)]
@@ -169,7 +103,7 @@ impl Problem {
     /// The document.
     pub fn document(&self) -> Value {
         let mut document = json!({
-            "type": format!("/problems/{}", self.code.as_str()),
+            "type": self.code.page(),
             "title": self.code.title(),
             "status": self.code.status(),
             "detail": self.detail,

@@ -36,4 +36,5 @@ pub fn missing() -> Problem {
 pub fn forbidden() -> Problem {
     let merchant = Role::Merchant.as_str();
     Problem::new(Code::Forbidden, format!("Only an account with the role {merchant} may do this."))
+        .member("role", merchant)
 }

@@ -39,6 +39,7 @@ impl ErrorPage {
             (_, "out_of_stock") => "Not enough on the shelf",
             (_, "price_changed") => "The price has changed",
             (401, _) => "Sign in first",
+            (403, _) if self.link.is_some() => "This is not for this account",
             (403, _) => "This form did not come from here",
             (404, _) => "There is nothing here",
             (429, _) => "Too many requests",

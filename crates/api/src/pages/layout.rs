@@ -21,6 +21,8 @@ pub struct Layout {
     pub cart_count: Option<u32>,
     /// The name or e-mail of who is signed in; guests have none.
     pub signed_in: Option<String>,
+    /// The merchant has books to look at.
+    pub merchant: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +33,7 @@ pub enum Section {
     Inspect,
     Mailbox,
     Orders,
+    Statement,
     Elsewhere,
 }
 
@@ -60,18 +63,22 @@ impl Layout {
             back: back(request),
             cart_count: None,
             signed_in: None,
+            merchant: false,
         }
     }
 
-    pub(super) fn links(&self) -> [MenuLink; 5] {
+    pub(super) fn links(&self) -> Vec<MenuLink> {
         let link = |section, href, text| MenuLink { href, text, current: self.section == section };
-        [
+        let statement = link(Section::Statement, "/statement", self.words.statement);
+        let mut links = vec![
             link(Section::Shop, "/", self.words.shop),
             link(Section::Lab, "/lab", self.words.lab),
             link(Section::Lessons, "/learn", self.words.lessons),
             link(Section::Inspect, "/inspect", self.words.inspect),
             link(Section::Mailbox, "/mailbox", self.words.mailbox),
-        ]
+        ];
+        links.extend(self.merchant.then_some(statement));
+        links
     }
 
     pub(super) fn cart(&self) -> String {

@@ -73,7 +73,7 @@ pub(super) fn refusal(request: &HttpRequest, problem: &Problem) -> HttpResponse 
         detail: problem.detail().to_owned(),
         retryable: code.retryable(),
         safe_new_key: code.safe_new_key(),
-        link: problem.get("resource").and_then(|path| to_page(path.as_str()?)),
+        link: way_on(problem),
     };
     let status = StatusCode::from_u16(code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = html(status, &page);
@@ -94,6 +94,14 @@ pub(super) fn not_found(request: &HttpRequest) -> HttpResponse {
 pub(super) fn refused_with(finished: &Finished) -> Option<String> {
     let document: serde_json::Value = serde_json::from_slice(finished.reply.body()).ok()?;
     Some(document.get("code")?.as_str()?.to_owned())
+}
+
+/// Where what the refusal is about can be seen, or who may see it.
+fn way_on(problem: &Problem) -> Option<Link> {
+    if problem.get("role").is_some() {
+        return Some(Link { href: "/sign-in".to_owned(), text: "To the sign-in".to_owned() });
+    }
+    problem.get("resource").and_then(|path| to_page(path.as_str()?))
 }
 
 /// Orders have pages; what belongs to them is told there.

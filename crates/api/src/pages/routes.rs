@@ -6,8 +6,8 @@ use actix_web::web::{self, ServiceConfig, get, post};
 use actix_web::{HttpRequest, HttpResponse, Resource};
 
 use super::{
-    assets, cart, checkout, inspect, mailbox, order, orders, posted, preferences, response, shop,
-    sign_in,
+    assets, cart, checkout, inspect, mailbox, order, orders, posted, preferences, problems,
+    response, shop, sign_in, statement,
 };
 use crate::problem::{Code, Problem};
 
@@ -41,6 +41,9 @@ pub fn configure(config: &mut ServiceConfig) {
         .service(page("/language").route(post().to(preferences::set_language)))
         .service(page("/mailbox").route(get().to(mailbox::show_mailbox)))
         .service(page("/inspect").route(get().to(inspect::show_inspect)))
+        .service(page("/statement").route(get().to(statement::show_statement)))
+        .service(page("/problems").route(get().to(problems::list_problems)))
+        .service(page("/problems/{code}").route(get().to(problems::show_problem)))
         .configure(super::lab::configure)
         .service(page("/static/{hash}/{name:.*}").route(get().to(assets::serve)));
 }

@@ -97,6 +97,7 @@ impl Visitor {
             csrf: self.csrf(app),
             cart_count: Some(conn.end(count)?),
             signed_in: name.filter(|_| !self.is_guest()),
+            merchant: account.is_merchant(),
             ..Layout::bare(request, section)
         })
     }

@@ -1,11 +1,14 @@
 //! One sample of every page in every state.
 
 use askama::Template;
-use domain::{Currency, Money, OrderId, OrderStatus, RefundStatus, Sku};
+use domain::{
+    Currency, LedgerAccount, Money, OrderId, OrderStatus, PaymentId, RefundId, RefundStatus, Sku,
+};
 use time::macros::datetime;
 use uuid::Uuid;
 
 use crate::pages::*;
+use crate::problem::Code;
 
 pub(super) struct Sample {
     pub(super) name: &'static str,
@@ -13,7 +16,7 @@ pub(super) struct Sample {
 }
 
 pub(super) fn all() -> Vec<Sample> {
-    [shops(), carts(), checkouts(), orders(), lists(), inspections(), errors()]
+    [shops(), carts(), checkouts(), orders(), lists(), inspections(), books(), errors()]
         .into_iter()
         .flatten()
         .collect()
@@ -212,11 +215,15 @@ fn order(state: State) -> OrderPage {
 fn presses() -> Vec<Press> {
     vec![
         Press {
+            number: 1,
+            times: 1,
             at: at(42),
             says: "Charged $42.00, stored the answer".to_owned(),
             chip: Chip::new(Mark::Once, "charged"),
         },
         Press {
+            number: 2,
+            times: 3,
             at: at(42),
             says: "Waited 102 ms, got the stored answer".to_owned(),
             chip: Chip::new(Mark::Replay, "replayed"),
@@ -438,6 +445,72 @@ fn timeline() -> Vec<Event> {
     ]
 }
 
+fn books() -> Vec<Sample> {
+    let entry = |minute, refund, amount, balance| StatementEntry {
+        at: at(minute),
+        order: id(0x7f3a_c21e),
+        payment: PaymentId::from_uuid(Uuid::from_u128(0x7f3a_c21f)),
+        refund,
+        amount: usd(amount),
+        balance: usd(balance),
+    };
+    let refund = Some(RefundId::from_uuid(Uuid::from_u128(0x7f3a_c220)));
+    let merchant = || Layout {
+        merchant: true,
+        signed_in: Some("merchant@payonce.test".to_owned()),
+        ..layout(Section::Statement)
+    };
+    let sheet = Statement {
+        page: merchant(),
+        account: LedgerAccount::ProviderClearing,
+        currency: Currency::Usd,
+        currencies: vec![Currency::Usd, Currency::Eur, Currency::Jpy],
+        opening: usd(123_400),
+        entries: vec![entry(42, None, 4200, 127_600), entry(50, refund, -1000, 126_600)],
+        closing: usd(126_600),
+        older: Some(17),
+        newest: false,
+        accounts: vec![
+            (LedgerAccount::ProviderClearing, usd(126_600)),
+            (LedgerAccount::Refunds, usd(1000)),
+            (LedgerAccount::Sales, usd(-127_600)),
+        ],
+        sum: usd(0),
+    };
+    let off = Statement {
+        page: Layout { theme: Some(Theme::Dark), ..merchant() },
+        accounts: vec![(LedgerAccount::Sales, usd(-100))],
+        sum: usd(-100),
+        older: None,
+        newest: true,
+        currencies: vec![Currency::Usd],
+        entries: vec![entry(42, None, 4200, 127_600)],
+        ..sheet.clone_without_entries()
+    };
+    let empty = Statement { newest: true, older: None, ..sheet.clone_without_entries() };
+    let bare = || Layout { csrf: String::new(), cart_count: None, ..layout(Section::Elsewhere) };
+    vec![
+        sample("statement", &sheet),
+        sample("statement-off", &off),
+        sample("statement-empty", &empty),
+        sample("problems", &ProblemIndex { page: bare(), codes: Code::ALL }),
+        sample("problem", &ProblemPage { page: bare(), code: Code::OutcomeUnknown }),
+        sample("problem-final", &ProblemPage { page: bare(), code: Code::CardDeclined }),
+    ]
+}
+
+impl Statement {
+    fn clone_without_entries(&self) -> Self {
+        Self {
+            page: self.page.clone(),
+            currencies: self.currencies.clone(),
+            entries: Vec::new(),
+            accounts: self.accounts.clone(),
+            ..*self
+        }
+    }
+}
+
 fn errors() -> Vec<Sample> {
     let cases = [
         (
@@ -559,6 +632,7 @@ fn layout(section: Section) -> Layout {
         back: "/".to_owned(),
         cart_count: Some(2),
         signed_in: None,
+        merchant: false,
     }
 }
 

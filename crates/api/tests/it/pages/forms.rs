@@ -27,7 +27,7 @@ async fn a_form_that_another_site_sends_is_refused_and_nothing_is_stored() {
         (&forged, From::Unsaid),
     ] {
         let page = browser.send(form, from).await.expect(403);
-        page.says("<dd class=\"mono\">forbidden</dd>");
+        page.says("/problems/forbidden");
     }
     assert_eq!(records(&app).await, 0);
     assert_eq!(app.number(r#"select count(*) from "order""#).await, 0);
