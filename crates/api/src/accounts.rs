@@ -77,6 +77,7 @@ impl Account {
 
 /// An account on the wire.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = Account)]
 pub struct AccountBody {
     /// `acc_…`
     #[schema(value_type = String, example = "acc_0192f0c1a2b37c4d8e9f0a1b2c3d4e5f")]

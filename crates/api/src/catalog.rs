@@ -72,6 +72,7 @@ pub struct Product {
 
 /// A product on the wire.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = Product)]
 pub struct ProductBody {
     /// Its name in requests.
     #[schema(value_type = String, example = "counter-bell")]

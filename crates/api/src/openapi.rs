@@ -1,5 +1,7 @@
 //! The OpenAPI document: written beside the handlers, completed here with what every guarded
-//! route has in common.
+//! route has in common, and with an example of each request and answer.
+
+mod examples;
 
 use actix_web::{HttpResponse, web};
 use serde::Serialize;
@@ -7,13 +9,13 @@ use serde_json::{Value, json};
 use utoipa::openapi::extensions::ExtensionsBuilder;
 use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
-use utoipa::openapi::{OpenApi as Document, RefOr};
+use utoipa::openapi::{OpenApi as Document, Ref, RefOr};
 use utoipa::{Modify, OpenApi, ToSchema};
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use crate::accounts::{create as accounts, current};
 use crate::catalog::{movement, read as products};
-use crate::problem::Problem;
+use crate::problem::{Code, PROBLEM_JSON, Problem};
 use crate::routes::{self, RouteFacts};
 use crate::webhooks::{endpoints, inbound};
 use crate::{orders, payments, records, refunds};
@@ -28,8 +30,8 @@ use crate::{orders, payments, records, refunds};
     servers((url = "/")),
     security(("bearer" = [])),
     paths(
-        accounts::create_account, current::get_account, current::create_session, current::delete_session,
-        products::list_products, products::get_product, movement::create_stock_movement,
+        accounts::create_account, current::get_account, current::get_account_by_id, current::create_session, current::delete_session,
+        products::list_products, products::get_product, movement::create_stock_movement, movement::get_stock_movement,
         orders::create::create_order, orders::read::list_orders, orders::read::get_order, orders::cancel::cancel_order,
         orders::receipt::create_receipt,
         payments::create::create_payment, payments::read::get_payment,
@@ -189,6 +191,11 @@ struct Common;
 
 impl Modify for Common {
     fn modify(&self, document: &mut Document) {
+        let refusals = Code::ALL.iter().map(|code| {
+            let example = serde_json::from_value(json!({ "value": examples::problem(*code) }));
+            (code.as_str().to_owned(), RefOr::T(example.expect("a value is an example")))
+        });
+        document.components.get_or_insert_default().examples.extend(refusals);
         for route in routes::api().facts() {
             let Some(item) = document.paths.paths.get_mut(route.path) else { continue };
             let operation = match route.method.as_str() {
@@ -224,6 +231,36 @@ fn complete(operation: &mut Operation, route: &RouteFacts) {
         operation.responses.responses.entry(status.to_string()).or_insert(problem);
     }
     refusals_are_problems(operation);
+    show(operation, route);
+}
+
+/// An example of what is sent, of what comes back, and of every refusal.
+fn show(operation: &mut Operation, route: &RouteFacts) {
+    let name = format!("{} {}", route.method, route.path);
+    if let Some(RefOr::T(body)) = &mut operation.request_body {
+        for content in body.content.values_mut() {
+            let RefOr::T(content) = content else { continue };
+            content.example = examples::request(&name);
+        }
+    }
+    for (status, described) in &mut operation.responses.responses {
+        let RefOr::T(described) = described else { continue };
+        let refusals =
+            status.parse().map(|status| examples::problems(&name, route.guarded, status));
+        for (kind, content) in &mut described.content {
+            let RefOr::T(content) = content else { continue };
+            match kind.as_str() {
+                PROBLEM_JSON => {
+                    let shared = refusals.iter().flatten().map(|code| {
+                        let place = format!("#/components/examples/{}", code.as_str());
+                        (code.as_str().to_owned(), RefOr::Ref(Ref::new(place)))
+                    });
+                    content.examples.extend(shared);
+                }
+                _ => content.example = examples::response(&name),
+            }
+        }
+    }
 }
 
 /// Also where a handler describes a refusal in its own words.

@@ -28,6 +28,7 @@ pub fn api() -> Api {
     let mut api = Api::default();
     api.guarded(Method::POST, "/v1/accounts", anonymous, accounts::create_account);
     api.read("/v1/accounts/me", current::get_account);
+    api.read("/v1/accounts/{id}", current::get_account_by_id);
     api.exempt(
         Method::POST,
         "/v1/sessions",
@@ -49,6 +50,7 @@ pub fn api() -> Api {
         merchant,
         movement::create_stock_movement,
     );
+    api.read("/v1/products/{sku}/stock-movements/{id}", movement::get_stock_movement);
 
     api.guarded(Method::POST, "/v1/orders", keyed, orders::create::create_order);
     api.read("/v1/orders", orders::read::list_orders);

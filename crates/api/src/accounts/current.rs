@@ -2,6 +2,7 @@
 //! in a reply that can be replayed, and signing out twice is the same as once.
 
 use actix_web::{HttpRequest, HttpResponse, web};
+use domain::AccountId;
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
@@ -26,6 +27,7 @@ pub struct CreateSession {
 
 /// A token, shown once.
 #[derive(Serialize, Deserialize, ToSchema)]
+#[schema(as = Session)]
 pub struct SessionBody {
     /// Send it as `Authorization: Bearer …`.
     pub token: String,
@@ -101,5 +103,26 @@ pub async fn get_account(app: App, request: HttpRequest) -> Result<HttpResponse,
     let account = bearer::authenticate(&app, request.headers())
         .await
         .map_err(|problem| problem.at(request.path()))?;
+    Ok(HttpResponse::Ok().json(AccountBody::from(account)))
+}
+
+/// Shows one's own account
+///
+/// What a key that made an account leads to. Anybody else's is not there.
+#[utoipa::path(
+    get, path = "/v1/accounts/{id}", tag = "Accounts",
+    params(("id" = String, Path, example = "acc_0192f0c1a2b37c4d8e9f0a1b2c3d4e5f")),
+    responses((status = 200, description = "The account of the token", body = AccountBody)),
+)]
+pub async fn get_account_by_id(
+    app: App,
+    id: web::Path<String>,
+    request: HttpRequest,
+) -> Result<HttpResponse, Problem> {
+    let at = |problem: Problem| problem.at(request.path());
+    let account = bearer::authenticate(&app, request.headers()).await.map_err(at)?;
+    if id.parse::<AccountId>() != Ok(account.id) {
+        return Err(at(Problem::not_found()));
+    }
     Ok(HttpResponse::Ok().json(AccountBody::from(account)))
 }

@@ -1,14 +1,16 @@
 //! Move stock: a difference with a reason, never "set to". What is in stock is what there was at
 //! first plus the sum of all movements.
 
-use actix_web::HttpResponse;
+use actix_web::{HttpRequest, HttpResponse, web};
 use domain::{Sku, StockMovementId};
+use idempotency::reply::ReplyHeader;
 use idempotency::{Claim, Finished, Outcome, Reply};
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
 use super::{Product, sql};
+use crate::accounts::{Role, bearer};
 use crate::app::App;
 use crate::db;
 use crate::guard::Guarded;
@@ -69,6 +71,35 @@ pub async fn create_stock_movement(request: Guarded) -> Result<HttpResponse, Pro
     request.perform(operation).await
 }
 
+/// Shows a movement of stock
+#[utoipa::path(
+    get, path = "/v1/products/{sku}/stock-movements/{id}", tag = "Catalogue",
+    params(("sku" = String, Path, example = "counter-bell"),
+           ("id" = String, Path, example = "stm_0192f0c1a2b37c4d8e9f0a1b2c3d4e5f")),
+    responses(
+        (status = 200, description = "The movement", body = StockMovementBody),
+        (status = 403, description = "The account has not the role for this"),
+    ),
+)]
+pub async fn get_stock_movement(
+    app: App,
+    path: web::Path<(String, String)>,
+    request: HttpRequest,
+) -> Result<HttpResponse, Problem> {
+    let at = |problem: Problem| problem.at(request.path());
+    let account = bearer::authenticate(&app, request.headers()).await.map_err(at)?;
+    if !account.may(Some(Role::Merchant)) {
+        return Err(at(bearer::forbidden()));
+    }
+    let (Ok(sku), Ok(id)) = (path.0.parse::<Sku>(), path.1.parse()) else {
+        return Err(at(Problem::not_found()));
+    };
+    let mut conn = app.db.connection().await.map_err(|error| at(error.into()))?;
+    let movement = sql::correction(&mut conn, &sku, id).await;
+    let movement = conn.end(movement).map_err(|error| at(error.into()))?;
+    Ok(HttpResponse::Ok().json(movement.ok_or_else(|| at(Problem::not_found()))?))
+}
+
 /// The operation. The route has made sure that a merchant asks.
 pub struct Create {
     /// Which product, or that the SKU is none.
@@ -107,8 +138,8 @@ async fn write(
     sql::insert_correction(&mut tx, product, &movement, &claim.identity).await?;
     let body =
         serde_json::to_vec(&movement).map_err(|error| Stop::Passing(Problem::internal(&error)))?;
-    let reply = Reply::new(201, "application/json", body);
     let path = format!("/v1/products/{sku}/stock-movements/{id}");
+    let reply = Reply::new(201, "application/json", body).with(ReplyHeader::Location, &*path);
     let ended = Ended {
         operation: Create::NAME,
         outcome: Outcome::Completed,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use domain::{Currency, Money, Offer, Sku};
+use domain::{Currency, Money, Offer, Sku, StockMovementId};
 use idempotency::Identity;
 use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{FromRow, Row};
@@ -112,6 +112,32 @@ pub async fn insert_correction(
     .execute(conn)
     .await?;
     Ok(())
+}
+
+/// What a merchant has changed.
+pub async fn correction(
+    conn: &mut PgConnection,
+    sku: &Sku,
+    id: StockMovementId,
+) -> sqlx::Result<Option<StockMovementBody>> {
+    let row = sqlx::query(
+        "select m.delta, m.reason, m.stock_after, m.created_at from stock_movement m
+         join product p on p.id = m.product_id
+         where m.id = $1 and p.sku = $2 and m.kind = 'corrected'",
+    )
+    .bind(id.uuid())
+    .bind(sku.as_str())
+    .fetch_optional(conn)
+    .await?;
+    let Some(row) = row else { return Ok(None) };
+    Ok(Some(StockMovementBody {
+        id,
+        sku: sku.clone(),
+        delta: row.try_get("delta")?,
+        reason: row.try_get("reason")?,
+        stock_after: row.try_get("stock_after")?,
+        created_at: row.try_get("created_at")?,
+    }))
 }
 
 /// Puts the goods of an order back, each line once, and writes down that they came back. The

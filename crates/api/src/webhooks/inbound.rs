@@ -51,6 +51,7 @@ pub struct ProviderEvent {
 
 /// What was made of an event.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = EventReceipt)]
 pub struct Receipt {
     /// `applied`, `repeated`, `ignored: …` or `anomaly: …`
     #[schema(example = "applied")]
