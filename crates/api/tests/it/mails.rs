@@ -1,6 +1,7 @@
 //! Mails: one for each receipt, whoever sends it and however often it is tried.
 
 pub(crate) mod sink;
+mod workers;
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,7 @@ use api::courier;
 use api::mail::deliver;
 use sink::{Manner, Sink};
 
-use crate::app::{Options, TestApp, eventually, together};
+use crate::app::{Options, TestApp, together};
 
 /// Paid orders, as the order path leaves them.
 async fn pay_orders(app: &TestApp, count: usize) {
@@ -38,44 +39,6 @@ async fn without_a_mail_server_mails_are_in_the_mailbox() {
 }
 
 #[tokio::test]
-async fn five_hundred_orders_give_five_hundred_mails_though_a_worker_dies() {
-    let sink = Sink::open(Manner::Takes).await;
-    let app = TestApp::with(|options: Options| options.smtp(&sink.url()).connections(8)).await;
-    pay_orders(&app, 500).await;
-    let mut replicas = Vec::new();
-    for _ in 0..3 {
-        replicas.push(app.second_server().await);
-    }
-    let workers: Vec<_> =
-        replicas.iter().map(|replica| courier::start::<deliver::Mails>(&replica.app)).collect();
-    eventually("some mails are out", async || sink.mails().len() > 100).await;
-    // As a kill would: whatever it carries is cut off where it is.
-    workers[0].abort();
-    let sent = "select count(*) from mail where state = 'sent'";
-    eventually("the others send the rest", async || app.number(sent).await >= 492).await;
-    app.execute(
-        "update mail set next_attempt_at = clock_timestamp(), lease_until = clock_timestamp()
-         where state = 'queued'",
-    )
-    .await;
-    eventually("what the dead one carried is sent too", async || app.number(sent).await == 500)
-        .await;
-    for worker in &workers {
-        worker.abort();
-    }
-    let mails = sink.mails();
-    let mut ids: Vec<_> = mails.iter().map(|mail| mail.header("Message-ID")).collect();
-    ids.sort_unstable();
-    ids.dedup();
-    assert_eq!(ids.len(), 500);
-    assert!(mails.len() <= 508, "{} mails: at most those under way are repeated", mails.len());
-    for replica in replicas {
-        replica.stop().await;
-    }
-    app.finish().await;
-}
-
-#[tokio::test]
 async fn a_dead_mail_server_delays_no_request_and_in_the_end_the_mail_is_dead() {
     let sink = Sink::open(Manner::Hangs).await;
     let app = TestApp::with(|options: Options| options.smtp(&sink.url()).jobs()).await;
@@ -97,5 +60,26 @@ async fn a_dead_mail_server_delays_no_request_and_in_the_end_the_mail_is_dead() 
     }
     assert_eq!(attempts, 11);
     assert_eq!(app.number("select count(*) from mail where state = 'dead'").await, 1);
+    app.finish().await;
+}
+
+/// The first tries are undone after all their effects were written: nothing of them has left.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_undone_sent_nothing() {
+    let app = TestApp::start().await;
+    let (shopper, merchant) = (app.new_account().await, app.merchant().await);
+    let endpoint = serde_json::json!({ "url": "http://127.0.0.1:9/", "events": ["order.paid"] });
+    merchant.post("/v1/webhook-endpoints", "hook", &endpoint).await.expect(201);
+    let order = shopper.order("order").await;
+    let path = format!("/v1/orders/{order}/payments");
+    let body = serde_json::json!({ "payment_method": "pm_card_ok" });
+    let undone = b"before_settle_commit:serialization:3";
+    let request = shopper.request("POST", &path).key("pay").json(&body);
+    request.header("x-payonce-fault", undone).send().await.expect(201);
+    for table in ["mail", "event", "delivery"] {
+        assert_eq!(app.number(format!("select count(*) from {table}")).await, 1, "{table}");
+    }
+    let calls = app.provider_calls().await;
+    assert_eq!(calls.iter().filter(|call| call["path"] == "/charges").count(), 1);
     app.finish().await;
 }

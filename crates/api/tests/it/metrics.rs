@@ -127,3 +127,21 @@ async fn a_capture_without_its_ledger_entry_is_seen() {
     app.execute("update payment set status = 'declined'").await;
     app.finish().await;
 }
+
+#[tokio::test]
+async fn what_waits_to_leave_is_counted_with_its_age() {
+    let app = TestApp::start().await;
+    let shopper = app.shopper().await;
+    let order = shopper.order("order").await;
+    shopper.pay(&order, "pay", "pm_card_ok").await.expect(201);
+    app.execute("update mail set created_at = created_at - interval '1 hour'").await;
+    // Other tests of this process count into the same numbers.
+    crate::app::eventually("the mail and its age are seen", async || {
+        observe::run_once(app.app()).await.unwrap();
+        let page = page(&app).await;
+        value(&page, "payonce_outbox_pending{outbox=\"mail\"}") >= 1.0
+            && value(&page, "payonce_outbox_oldest_seconds{outbox=\"mail\"}") >= 3600.0
+    })
+    .await;
+    app.finish().await;
+}

@@ -302,3 +302,22 @@ async fn a_receiver_that_hangs_delays_nobody() {
     app.execute("delete from delivery where state = 'queued'").await;
     app.finish().await;
 }
+
+#[tokio::test]
+async fn another_merchants_endpoint_is_not_there() {
+    let app = TestApp::start().await;
+    let (merchant, other) = (app.merchant().await, app.new_account().await);
+    app.execute(format!(
+        "update account set role = 'merchant' where id = '{}'",
+        other.account().id.uuid()
+    ))
+    .await;
+    let endpoint = listen(&merchant, "k", "http://127.0.0.1:9/").await;
+    let path = format!("/v1/webhook-endpoints/{endpoint}");
+    other.get(&path).await.problem(404, "not_found");
+    other.get(&format!("{path}/secret")).await.problem(404, "not_found");
+    other.delete(&path, "k").await.problem(404, "not_found");
+    assert_eq!(other.get("/v1/webhook-endpoints").await.expect(200).json()["data"], json!([]));
+    merchant.get(&path).await.expect(200);
+    app.finish().await;
+}

@@ -1,6 +1,7 @@
 //! A mail server of the test's own: it keeps what it is given.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -10,6 +11,8 @@ use tokio::net::{TcpListener, TcpStream};
 pub(crate) enum Manner {
     /// As a good server does.
     Takes,
+    /// The same, a little later, so that some are always under way.
+    TakesItsTime,
     /// Says for now no to every mail.
     Refuses,
     /// Never says a word.
@@ -75,6 +78,9 @@ async fn talk(stream: TcpStream, manner: Manner, mails: &Mutex<Vec<Mail>>) -> st
             "DATA" => {
                 stream.write_all(b"354 go on\r\n").await?;
                 let mail = data(&mut stream).await?;
+                if manner == Manner::TakesItsTime {
+                    tokio::time::sleep(Duration::from_millis(30)).await;
+                }
                 mails.lock().unwrap().push(mail);
                 "250 taken"
             }

@@ -1,0 +1,130 @@
+//! What events settle that nobody else has.
+
+use std::sync::Arc;
+
+use api::provider::client::ChargeRequest;
+use domain::{Currency, Money};
+use serde_json::json;
+
+use super::{Sender, event};
+use crate::app::{Caller, TestApp, eventually, together};
+
+/// An order whose charge was made while its answer, and every question after it, was lost.
+async fn lost_answer() -> (Sender, Caller, String) {
+    let app = TestApp::with(|options| options.provider_timeout_ms(300).lease_ms(2000)).await;
+    let sender = Sender::on(app);
+    let shopper = sender.app.new_account().await;
+    let order = shopper.order("order").await;
+    sender.app.provider(json!({ "latency_ms": 2500 })).await;
+    shopper.pay(&order, "pay", "pm_card_ok").await.problem(409, "outcome_unknown");
+    sender.app.provider(json!({ "latency_ms": 0 })).await;
+    eventually("the charge is made", async || sender.app.captures(&order).await == 1).await;
+    (sender, shopper, order)
+}
+
+#[tokio::test]
+async fn an_event_settles_what_a_lost_answer_left_open_and_stores_its_reply() {
+    let (sender, shopper, order) = lost_answer().await;
+    let succeeded = event("succeeded", &sender.charge(&order).await);
+    assert_eq!(sender.outcome("e1", &succeeded).await, "applied");
+    assert_eq!(sender.order_status(&order).await, "paid");
+    let told = shopper.pay(&order, "pay", "pm_card_ok").await.expect(201);
+    assert!(told.is_replay(), "{told:?}");
+    assert_eq!(sender.app.captures(&order).await, 1);
+    assert_eq!(sender.outcome("e2", &succeeded).await, "ignored: known already");
+    sender.finish().await;
+}
+
+#[tokio::test]
+async fn an_event_whose_work_failed_is_worked_on_when_it_comes_again() {
+    let (sender, shopper, order) = lost_answer().await;
+    sender.app.traffic.expect_failures();
+    let succeeded = event("succeeded", &sender.charge(&order).await);
+    let fails = "create function fails() returns trigger language plpgsql as
+                 $$ begin raise exception 'an injected fault'; end $$";
+    sender.app.execute(fails).await;
+    for fault in [
+        "create trigger fault after insert on provider_event for each row execute function fails()",
+        "create trigger fault before insert on mail for each row execute function fails()",
+        "create constraint trigger fault after insert on provider_event
+         deferrable initially deferred for each row execute function fails()",
+    ] {
+        sender.app.execute(fault).await;
+        assert_eq!(sender.send("e1", &succeeded).await.status, 500, "{fault}");
+        assert_eq!(sender.app.number("select count(*) from provider_event").await, 0);
+        assert_eq!(sender.order_status(&order).await, "pending");
+        let table = if fault.contains("on mail") { "mail" } else { "provider_event" };
+        sender.app.execute(format!("drop trigger fault on {table}")).await;
+    }
+    assert_eq!(sender.outcome("e1", &succeeded).await, "applied");
+    assert_eq!(sender.outcome("e1", &succeeded).await, "repeated");
+    assert_eq!(sender.order_status(&order).await, "paid");
+    assert!(shopper.pay(&order, "pay", "pm_card_ok").await.expect(201).is_replay());
+    assert_eq!(sender.app.number("select count(*) from mail").await, 1);
+    sender.finish().await;
+}
+
+#[tokio::test]
+async fn a_refund_made_at_the_provider_is_written_down_once() {
+    let sender = Sender::new().await;
+    let shopper = sender.app.new_account().await;
+    let order = shopper.order("order").await;
+    shopper.pay(&order, "pay", "pm_card_ok").await.expect(201);
+    let charge = sender.charge(&order).await;
+    let refund = sender.refund_at_the_provider(&charge, "r1", 100).await;
+    assert_eq!(sender.outcome("e1", &refund).await, "applied");
+    assert_eq!(sender.outcome("e2", &refund).await, "ignored: known already");
+    let mut renamed = refund.clone();
+    renamed["data"]["provider_key"] = json!("another");
+    assert_eq!(sender.outcome("e3", &renamed).await, "ignored: known already");
+    let mut too_much = refund.clone();
+    too_much["data"]["id"] = json!("re_2");
+    too_much["data"]["provider_key"] = json!("r2");
+    too_much["data"]["amount"]["amount"] = charge["amount"]["amount"].clone();
+    assert_eq!(sender.outcome("e4", &too_much).await, "anomaly: more than was captured");
+    assert_eq!(sender.order_status(&order).await, "partially_refunded");
+    assert_eq!(sender.app.number("select count(*) from refund").await, 1);
+    sender.finish().await;
+}
+
+#[tokio::test]
+async fn a_charge_under_a_key_that_was_given_back_is_shown_and_goes_back_once() {
+    let sender = Sender::new().await;
+    let shopper = sender.app.new_account().await;
+    let order = shopper.order("order").await;
+    let request = ChargeRequest {
+        provider_key: "given-back".to_owned(),
+        reference: order.clone(),
+        amount: Money::new(500, Currency::Usd),
+        payment_method: "pm_card_ok".to_owned(),
+    };
+    sender.provider.charge(&request).await;
+    let succeeded = event("succeeded", &sender.charge(&order).await);
+    assert_eq!(sender.outcome("e1", &succeeded).await, "applied");
+    assert_eq!(sender.outcome("e2", &succeeded).await, "ignored: known already");
+    sender.app.recover().await;
+    let back = "select sum(amount) from refund where status = 'succeeded'";
+    assert_eq!(sender.app.number(back).await, 500);
+    assert_eq!(sender.order_status(&order).await, "pending");
+    shopper.pay(&order, "pay", "pm_card_ok").await.expect(201);
+    sender.finish().await;
+}
+
+#[tokio::test]
+async fn twenty_copies_of_an_event_at_once_are_one_effect() {
+    let (sender, shopper, order) = lost_answer().await;
+    let succeeded = event("succeeded", &sender.charge(&order).await);
+    let sender = Arc::new(sender);
+    let copies = (0..20).map(|_| {
+        let (sender, succeeded) = (Arc::clone(&sender), succeeded.clone());
+        async move { sender.outcome("e1", &succeeded).await }
+    });
+    let outcomes = together(copies).await;
+    let applied = outcomes.iter().filter(|outcome| *outcome == "applied").count();
+    let repeated = outcomes.iter().filter(|outcome| *outcome == "repeated").count();
+    assert_eq!((applied, repeated), (1, 19), "{outcomes:?}");
+    shopper.pay(&order, "pay", "pm_card_ok").await.expect(201);
+    assert_eq!(sender.app.number("select count(*) from mail").await, 1);
+    let Ok(sender) = Arc::try_unwrap(sender) else { panic!("somebody still sends") };
+    sender.finish().await;
+}
