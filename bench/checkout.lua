@@ -1,6 +1,6 @@
 -- A full checkout: an order, then its payment, each under a fresh key.
 local counter, thread_number = 0, 0
-local number, order = 0, nil
+local order
 
 function setup(thread)
   thread:set("number", thread_number)
@@ -8,6 +8,7 @@ function setup(thread)
 end
 
 function init(args)
+  math.randomseed(number + 1)
   token, run = args[2], args[3]
   headers = { ["Authorization"] = "Bearer " .. token, ["Content-Type"] = "application/json" }
 end

@@ -16,6 +16,7 @@ import signal
 import socket
 import statistics
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -36,6 +37,13 @@ def postgres_bin():
     if found:
         return max(found, key=lambda path: int(re.search(r"(\d+)", path).group(1)))
     return os.path.dirname(shutil.which("initdb"))
+
+
+def output_of(command):
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{os.path.basename(command[0])} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+    return done.stdout
 
 
 def free_port():
@@ -70,7 +78,7 @@ class Postgres:
     def sql(self, text, database="payonce"):
         command = [os.path.join(self.bin, "psql"), "-qAtX", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1",
                    "-p", str(self.port), "-U", "payonce", "-d", database, "-c", text]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+        return output_of(command).strip()
 
     def textbook(self, clients, seconds, run):
         account = self.sql("select id from account where role = 'shopper' limit 1")
@@ -86,8 +94,10 @@ class Postgres:
         command = [os.path.join(self.bin, "pgbench"), "-n", "-M", "prepared", "-c", str(clients), "-j", "2",
                    "-T", str(seconds), "-D", "n=0", "-D", f"run={run}", "-f", path,
                    "-h", "127.0.0.1", "-p", str(self.port), "-U", "payonce", "payonce"]
-        output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        return float(re.search(r"tps = ([\d.]+)", output).group(1))
+        output = output_of(command)
+        rate = float(re.search(r"tps = ([\d.]+)", output).group(1))
+        print(f"textbook {clients} clients: {rate:.0f}/s", file=sys.stderr)
+        return rate
 
     def stop(self):
         self.run("pg_ctl", "-D", self.data, "-m", "immediate", "stop")
@@ -126,10 +136,11 @@ class Server:
         target = self.url + ("/healthz" if script == "health" else "")
         command = ["wrk", "-t2" if clients > 1 else "-t1", f"-c{clients}", f"-d{seconds}s", "--timeout", "30s",
                    "-s", os.path.join(BENCH, script + ".lua"), target, "--", path, self.token, str(run), str(keys)]
-        output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        output = output_of(command)
         rate, p99_ms, errors = re.search(r"RESULT ([\d.]+) ([\d.]+) (\d+)", output).groups()
         if int(errors):
             raise SystemExit(f"{errors} failed requests in {script} {path}:\n{output}")
+        print(f"{script} {path} {clients} clients: {float(rate):.0f}/s, p99 {p99_ms} ms", file=sys.stderr)
         return float(rate), float(p99_ms)
 
     def status(self, field):
@@ -290,7 +301,7 @@ def many_records(options, figures, postgres, binary, redis_url):
     postgres.sql("vacuum analyze idempotency_record", database="many")
     postgres.sql("checkpoint", database="many")
     empty = Server(binary, postgres.url, redis_url)
-    many = Server(binary, postgres.url.replace("/payonce", "/many"), redis_url)
+    many = Server(binary, postgres.url.removesuffix("payonce") + "many", redis_url)
     try:
         for number in range(options.rounds):
             run = f"m{int(time.time())}-{number}"

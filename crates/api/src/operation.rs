@@ -2,15 +2,11 @@
 //!
 //! The work is a task of its own; the request, and every duplicate of it in this process, only
 //! watches. A client that hangs up stops nothing. Replies, refusals and conflicts all meet in
-//! `decide`, the one place that says what a key that is already known gets:
-//!
-//! 1. a live record: compare, then replay, refuse, wait, or take over;
-//! 2. no record, but something that this key made: its record has expired;
-//! 3. an expired record and nothing made: delete it and run again;
-//! 4. nothing at all: run again, three times at most.
-//!
-//! A final refusal is answered only after its own record was inserted: another process may have
-//! won with a success in the meantime.
+//! `decide`, the one place that says what a key that is already known gets; `lead` executes.
+
+mod decide;
+mod lead;
+mod refusals;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,15 +17,13 @@ use idempotency::{Admission, Claim, Entry, Finished, Outcome, Reply};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use self::lead::Leader;
+pub use self::refusals::{in_progress, outcome_unknown};
+use self::refusals::{lost, reused};
 use crate::app::App;
 use crate::db::{self, AsDatabaseError, Tx};
 use crate::problem::{Code, Problem};
-use crate::{fault, made_by, telemetry};
-
-/// Conflicts are rare and settle themselves; more rounds than this are a bug.
-const ROUNDS_MAX: usize = 3;
-/// How often a duplicate looks whether another process has finished.
-const POLL: std::ops::Range<u64> = 50..250;
+use crate::{fault, telemetry};
 
 /// Something that must not happen twice.
 pub trait Operation: Send + Sync + 'static {
@@ -168,8 +162,15 @@ async fn fly<O: Operation>(app: &App, asked: Asked, operation: O) -> (Answer, bo
             app.spawn({
                 let app = app.clone();
                 async move {
-                    let answer = lead(&app, &asked, &operation, &doing).await;
-                    ticket.land(answer);
+                    let until = Instant::now() + idempotency::prefer::WAIT_MAX;
+                    let leader = Leader {
+                        app: &app,
+                        asked: &asked,
+                        operation: &operation,
+                        doing: &doing,
+                        until,
+                    };
+                    ticket.land(leader.answer().await);
                 }
             });
             let answer = follow_own(waiter, wait, watched.clone()).await;
@@ -241,239 +242,6 @@ async fn waited_in_vain(wait: Duration, mut doing: watch::Receiver<Doing>) -> Pr
     }
 }
 
-async fn lead<O: Operation>(
-    app: &App,
-    asked: &Asked,
-    operation: &O,
-    doing: &watch::Sender<Doing>,
-) -> Answer {
-    let claim = &asked.claim;
-    if let Some(finished) = app.cached(&claim.identity).await {
-        app.remember(claim, &finished);
-        return admitted(finished.admit(claim), Source::Redis);
-    }
-    match settle(app, asked, operation, doing).await {
-        Ok((finished, source)) => {
-            app.remember(claim, &finished);
-            if source == Source::Postgres {
-                app.cache(claim, &finished).await;
-            }
-            Answer::Finished(Arc::new(finished), source)
-        }
-        Err(refusal) => problem(refusal),
-    }
-}
-
-/// Rounds of deciding and executing until there is an answer.
-async fn settle<O: Operation>(
-    app: &App,
-    asked: &Asked,
-    operation: &O,
-    doing: &watch::Sender<Doing>,
-) -> Result<(Finished, Source), Problem> {
-    let claim = &asked.claim;
-    let until = Instant::now() + idempotency::prefer::WAIT_MAX;
-    let mut looks_first = O::LOOKS_FIRST;
-    let mut rounds = 0;
-    let mut waits = false;
-    // After a lost commit nobody may say that nothing was done.
-    let mut ambiguous = false;
-    loop {
-        if looks_first {
-            match decide(app, claim).await.map_err(|error| undecided(error, ambiguous))? {
-                Decision::Execute => {}
-                Decision::Replay(finished) => return Ok((*finished, Source::Postgres)),
-                Decision::Refuse(refusal) => return Err(*refusal),
-                Decision::Wait { unknown } => {
-                    if !std::mem::replace(&mut waits, true) {
-                        tracing::info!(target: "payonce::flow", step = "wait", "another process is at it");
-                    }
-                    doing.send_replace(Doing::Wait { unknown });
-                    if Instant::now() >= until {
-                        return Err(if unknown { outcome_unknown() } else { in_progress() });
-                    }
-                    let pause = Duration::from_millis(rand::random_range(POLL));
-                    tokio::time::sleep(pause).await;
-                    continue;
-                }
-                Decision::TakeOver { fence } => {
-                    doing.send_replace(Doing::Work);
-                    match take_over(app, claim, operation, fence).await {
-                        Ok(finished) => return Ok((finished, Source::Executed)),
-                        Err(Stop::Taken) => continue,
-                        Err(stop) => return Err(ended(stop)),
-                    }
-                }
-            }
-        }
-        if rounds == 0
-            && let Err(limited) = app.budgets.execute(&claim.identity.scope)
-        {
-            // A key that is known is answered, however much its account has asked for.
-            return known_or(app, claim, limited).await;
-        }
-        if rounds == ROUNDS_MAX {
-            return Err(Problem::internal(&"a key stayed contested"));
-        }
-        rounds += 1;
-        looks_first = true;
-        doing.send_replace(Doing::Work);
-        if rounds == 1 {
-            tracing::Span::current().record("attempt", 1);
-        }
-        match operation.execute(app, claim).await {
-            Ok(finished) => return Ok((finished, Source::Executed)),
-            Err(Stop::Refused(refusal)) => {
-                let refusal = refusal.at(&asked.path);
-                match db::retrying(|| store_refusal(app, claim, O::NAME, &refusal)).await {
-                    Ok(finished) => return Ok((finished, Source::Executed)),
-                    Err(Stop::Taken) => {}
-                    Err(stop) => return Err(ended(stop)),
-                }
-            }
-            Err(Stop::Taken) => {}
-            // Whether it took effect is not known: what the key says now decides.
-            Err(Stop::Database(error)) if db::is_disconnect(&error) && rounds < ROUNDS_MAX => {
-                tracing::warn!(%error, "the database went away; looking again");
-                ambiguous = true;
-                app.db.returned().await;
-            }
-            Err(stop) => return Err(ended(stop)),
-        }
-    }
-}
-
-async fn known_or(
-    app: &App,
-    claim: &Claim,
-    problem: Problem,
-) -> Result<(Finished, Source), Problem> {
-    match decide(app, claim).await.map_err(Problem::from)? {
-        Decision::Execute => Err(problem),
-        Decision::Replay(finished) => Ok((*finished, Source::Postgres)),
-        Decision::Refuse(refusal) => Err(*refusal),
-        Decision::Wait { .. } | Decision::TakeOver { .. } => Err(in_progress()),
-    }
-}
-
-fn undecided(error: sqlx::Error, ambiguous: bool) -> Problem {
-    if ambiguous { Problem::internal(&error) } else { Problem::from(error) }
-}
-
-fn ended(stop: Stop) -> Problem {
-    match stop {
-        Stop::Refused(problem) | Stop::Passing(problem) => problem,
-        Stop::Taken => in_progress(),
-        Stop::Database(error) if db::is_busy(&error) => Problem::from(error),
-        Stop::Database(error) => Problem::internal(&error),
-    }
-}
-
-/// What a key that may be known already gets.
-enum Decision {
-    Execute,
-    Replay(Box<Finished>),
-    Refuse(Box<Problem>),
-    Wait { unknown: bool },
-    TakeOver { fence: i64 },
-}
-
-async fn decide(app: &App, claim: &Claim) -> sqlx::Result<Decision> {
-    let mut conn = match app.db.connection().await {
-        Err(error) if db::is_disconnect(&error) => {
-            app.db.forget_idle();
-            app.db.connection().await?
-        }
-        conn => conn?,
-    };
-    let decision = decide_on(&mut conn, claim).await;
-    if let Err(error) = &decision
-        && db::is_disconnect(error)
-    {
-        // A connection that died in the pool: nothing was done, so ask on a new one.
-        app.db.forget_idle();
-        let mut conn = app.db.connection().await?;
-        let decision = decide_on(&mut conn, claim).await;
-        return conn.end(decision);
-    }
-    conn.end(decision)
-}
-
-async fn decide_on(conn: &mut sqlx::PgConnection, claim: &Claim) -> sqlx::Result<Decision> {
-    if let Some((record, now)) = postgres::find(conn, &claim.identity).await? {
-        return match record.admit(claim, now) {
-            Admission::Expired => expired(conn, claim).await,
-            admission => Ok(by_record(admission)),
-        };
-    }
-    let Some(made) = made_by::resource(conn, &claim.identity).await? else {
-        return Ok(Decision::Execute);
-    };
-    // Record and resource commit together, but these are two looks: it may have happened between.
-    match postgres::find(conn, &claim.identity).await? {
-        Some((record, now)) => Ok(match record.admit(claim, now) {
-            Admission::Expired => Decision::Refuse(Box::new(key_expired(&made.path))),
-            admission => by_record(admission),
-        }),
-        None => Ok(Decision::Refuse(Box::new(key_expired(&made.path)))),
-    }
-}
-
-fn by_record(admission: Admission) -> Decision {
-    match admission {
-        Admission::Replay(finished) => Decision::Replay(Box::new(finished)),
-        Admission::Reused(differences) => Decision::Refuse(Box::new(reused(differences))),
-        Admission::Running { unknown } => Decision::Wait { unknown },
-        Admission::Abandoned { fence, .. } => Decision::TakeOver { fence },
-        Admission::Expired => Decision::Execute,
-    }
-}
-
-async fn expired(conn: &mut sqlx::PgConnection, claim: &Claim) -> sqlx::Result<Decision> {
-    if let Some(made) = made_by::resource(conn, &claim.identity).await? {
-        return Ok(Decision::Refuse(Box::new(key_expired(&made.path))));
-    }
-    postgres::delete_expired(conn, &claim.identity).await?;
-    Ok(Decision::Execute)
-}
-
-async fn take_over<O: Operation>(
-    app: &App,
-    claim: &Claim,
-    operation: &O,
-    fence: i64,
-) -> Result<Finished, Stop> {
-    let mut conn = app.db.connection().await?;
-    let taken = postgres::take_over(&mut conn, &claim.identity, fence, app.limits.lease).await;
-    match conn.end(taken)? {
-        Some(attempt) => {
-            tracing::Span::current().record("attempt", attempt.fence);
-            tracing::info!(target: "payonce::flow", step = "take_over", fence = attempt.fence,
-                "the lease is over; takes the next fence");
-            operation.resume(app, attempt).await
-        }
-        None => Err(Stop::Taken),
-    }
-}
-
-async fn store_refusal(
-    app: &App,
-    claim: &Claim,
-    operation: &str,
-    refusal: &Problem,
-) -> Result<Finished, Stop> {
-    let reply = refusal.to_reply();
-    let resource = refusal.get("resource").and_then(|path| path.as_str());
-    let mut tx = app.db.begin().await?;
-    // A key that made something is not told that nothing was done, however late it asks again.
-    if made_by::resource(&mut tx, &claim.identity).await?.is_some() {
-        tx.rollback().await;
-        return Err(Stop::Taken);
-    }
-    let ended = Ended { operation, outcome: Outcome::Failed, reply: &reply, resource };
-    commit(app, tx, claim, ended).await
-}
-
 /// How a single-phase operation ended.
 pub struct Ended<'a> {
     /// The operation's name.
@@ -518,45 +286,4 @@ fn admitted(admission: Admission, source: Source) -> Answer {
 
 fn problem(problem: Problem) -> Answer {
     Answer::Problem(Arc::new(problem))
-}
-
-/// The first request with this key has not ended.
-pub fn in_progress() -> Problem {
-    Problem::new(
-        Code::RequestInProgress,
-        "The first request with this key is still running. Send this one again in a moment.",
-    )
-}
-
-/// Nobody knows yet.
-pub fn outcome_unknown() -> Problem {
-    Problem::new(
-        Code::OutcomeUnknown,
-        "The answer was lost. It is being found out; the same key will tell. Nothing happens twice.",
-    )
-    .retry_after(2)
-}
-
-fn lost() -> Problem {
-    Problem::new(
-        Code::Internal,
-        "The server failed while it worked on this. Send the same request again.",
-    )
-}
-
-fn key_expired(resource: &str) -> Problem {
-    Problem::new(
-        Code::IdempotencyKeyExpired,
-        "This key made something more than its lifetime ago. It is not made again.",
-    )
-    .resource(resource)
-}
-
-fn reused(differences: idempotency::fingerprint::Differences) -> Problem {
-    Problem::new(
-        Code::IdempotencyKeyReused,
-        "This key was sent before with another request. Use a new key for a new request.",
-    )
-    .member("pointers", differences.pointers)
-    .member("differs", differences.differs)
 }

@@ -1,0 +1,181 @@
+//! The leader of a flight: it decides and executes until there is an answer.
+//!
+//! A final refusal is answered only after its own record was inserted: another process may have
+//! won with a success in the meantime.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use idempotency::{Finished, Outcome, postgres};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::decide::{Decision, decide};
+use super::refusals::{contested, in_progress, outcome_unknown};
+use super::{Answer, Asked, Doing, Ended, Operation, Source, Stop, admitted, commit, problem};
+use crate::app::App;
+use crate::db;
+use crate::made_by;
+use crate::problem::Problem;
+
+/// Conflicts are rare and settle themselves.
+const ROUNDS_MAX: usize = 3;
+/// How often a duplicate looks whether another process has finished.
+const POLL: std::ops::Range<u64> = 50..250;
+
+/// Whoever executes for a key in this process.
+pub(super) struct Leader<'a, O> {
+    pub app: &'a App,
+    pub asked: &'a Asked,
+    pub operation: &'a O,
+    pub doing: &'a watch::Sender<Doing>,
+    /// Until when it waits for another process.
+    pub until: Instant,
+}
+
+impl<O: Operation> Leader<'_, O> {
+    /// The answer for this request and all that joined it.
+    pub(super) async fn answer(self) -> Answer {
+        let claim = &self.asked.claim;
+        if let Some(finished) = self.app.cached(&claim.identity).await {
+            self.app.remember(claim, &finished);
+            return admitted(finished.admit(claim), Source::Redis);
+        }
+        match self.settle().await {
+            Ok((finished, source)) => {
+                self.app.remember(claim, &finished);
+                if source == Source::Postgres {
+                    self.app.cache(claim, &finished).await;
+                }
+                Answer::Finished(Arc::new(finished), source)
+            }
+            Err(refusal) => problem(refusal),
+        }
+    }
+
+    async fn settle(&self) -> Result<(Finished, Source), Problem> {
+        let mut looks_first = O::LOOKS_FIRST;
+        // After a lost commit nobody may say that nothing was done.
+        let mut ambiguous = false;
+        for round in 1..=ROUNDS_MAX {
+            if looks_first && let Some(known) = self.known(ambiguous).await? {
+                return Ok(known);
+            }
+            if round == 1
+                && let Err(limited) = self.app.budgets.execute(&self.asked.claim.identity.scope)
+            {
+                return self.replay_or(limited).await;
+            }
+            looks_first = true;
+            match self.execute(round).await {
+                Ok(finished) => return Ok((finished, Source::Executed)),
+                Err(Stop::Taken) => {}
+                // Whether it took effect is not known: what the key says now decides.
+                Err(Stop::Database(error)) if db::is_disconnect(&error) && round < ROUNDS_MAX => {
+                    tracing::warn!(%error, "the database went away; looking again");
+                    ambiguous = true;
+                    self.app.db.returned().await;
+                }
+                Err(stop) => return Err(ended(stop)),
+            }
+        }
+        match self.known(ambiguous).await? {
+            Some(known) => Ok(known),
+            None if ambiguous => Err(Problem::internal(&"a lost commit stayed contested")),
+            None => Err(contested()),
+        }
+    }
+
+    /// What the key has, waiting while another process is at it. Nothing: execute.
+    async fn known(&self, ambiguous: bool) -> Result<Option<(Finished, Source)>, Problem> {
+        loop {
+            let decided = decide(self.app, &self.asked.claim).await;
+            match decided.map_err(|error| undecided(error, ambiguous))? {
+                Decision::Execute => return Ok(None),
+                Decision::Replay(finished) => return Ok(Some((*finished, Source::Postgres))),
+                Decision::Refuse(refusal) => return Err(*refusal),
+                Decision::Wait { unknown } => self.wait(unknown).await?,
+                Decision::TakeOver { fence } => match self.take_over(fence).await {
+                    Ok(finished) => return Ok(Some((finished, Source::Executed))),
+                    Err(Stop::Taken) => {}
+                    Err(stop) => return Err(ended(stop)),
+                },
+            }
+        }
+    }
+
+    /// A pause, without a connection.
+    async fn wait(&self, unknown: bool) -> Result<(), Problem> {
+        if self.doing.send_replace(Doing::Wait { unknown }) == Doing::Work {
+            tracing::info!(target: "payonce::flow", step = "wait", "another process is at it");
+        }
+        if Instant::now() >= self.until {
+            return Err(if unknown { outcome_unknown() } else { in_progress() });
+        }
+        tokio::time::sleep(Duration::from_millis(rand::random_range(POLL))).await;
+        Ok(())
+    }
+
+    async fn execute(&self, round: usize) -> Result<Finished, Stop> {
+        self.doing.send_replace(Doing::Work);
+        if round == 1 {
+            tracing::Span::current().record("attempt", 1);
+        }
+        match self.operation.execute(self.app, &self.asked.claim).await {
+            Err(Stop::Refused(refusal)) => {
+                let refusal = refusal.at(&self.asked.path);
+                db::retrying(|| self.store_refusal(&refusal)).await
+            }
+            executed => executed,
+        }
+    }
+
+    async fn take_over(&self, fence: i64) -> Result<Finished, Stop> {
+        self.doing.send_replace(Doing::Work);
+        let (identity, lease) = (&self.asked.claim.identity, self.app.limits.lease);
+        let mut conn = self.app.db.connection().await?;
+        let taken = postgres::take_over(&mut conn, identity, fence, lease).await;
+        let Some(attempt) = conn.end(taken)? else { return Err(Stop::Taken) };
+        tracing::Span::current().record("attempt", attempt.fence);
+        tracing::info!(target: "payonce::flow", step = "take_over", fence = attempt.fence,
+            "the lease is over; takes the next fence");
+        self.operation.resume(self.app, attempt).await
+    }
+
+    async fn store_refusal(&self, refusal: &Problem) -> Result<Finished, Stop> {
+        let claim = &self.asked.claim;
+        let reply = refusal.to_reply();
+        let resource = refusal.get("resource").and_then(|path| path.as_str());
+        let mut tx = self.app.db.begin().await?;
+        // A key that made something is not told that nothing was done, however late it asks again.
+        if made_by::resource(&mut tx, &claim.identity).await?.is_some() {
+            tx.rollback().await;
+            return Err(Stop::Taken);
+        }
+        let ended = Ended { operation: O::NAME, outcome: Outcome::Failed, reply: &reply, resource };
+        commit(self.app, tx, claim, ended).await
+    }
+
+    /// A key that is known is answered, however much its account has asked for.
+    async fn replay_or(&self, limited: Problem) -> Result<(Finished, Source), Problem> {
+        match decide(self.app, &self.asked.claim).await.map_err(Problem::from)? {
+            Decision::Execute => Err(limited),
+            Decision::Replay(finished) => Ok((*finished, Source::Postgres)),
+            Decision::Refuse(refusal) => Err(*refusal),
+            Decision::Wait { .. } | Decision::TakeOver { .. } => Err(in_progress()),
+        }
+    }
+}
+
+fn undecided(error: sqlx::Error, ambiguous: bool) -> Problem {
+    if ambiguous { Problem::internal(&error) } else { Problem::from(error) }
+}
+
+fn ended(stop: Stop) -> Problem {
+    match stop {
+        Stop::Refused(problem) | Stop::Passing(problem) => problem,
+        Stop::Taken => in_progress(),
+        Stop::Database(error) if db::is_busy(&error) => Problem::from(error),
+        Stop::Database(error) => Problem::internal(&error),
+    }
+}
