@@ -87,6 +87,29 @@ async fn what_repeats_were_told_stands_between_what_happened() {
 }
 
 #[tokio::test]
+async fn a_take_over_is_told_with_the_number_of_its_attempt() {
+    let app = TestApp::with(|options| options.lease_ms(1500).provider_timeout_ms(300)).await;
+    let shopper = app.shopper().await;
+    let order = shopper.order("order").await;
+    app.provider(serde_json::json!({ "latency_ms": 4000 })).await;
+    let lost = shopper.pay(&order, "pay", "pm_card_ok").await.problem(409, "outcome_unknown");
+    assert_eq!(lost.text("resource"), format!("/v1/payments/{}", lost.text("payment_id")));
+    let browser = Browser::new(&app);
+    browser.sign_in(api::catalog::demo::SHOPPER, crate::app::PASSWORD).await.leads_to();
+    browser.get("/inspect?q=pay").await.says("We do not know yet");
+    app.provider(serde_json::json!({ "latency_ms": 0 })).await;
+    crate::app::eventually("recovery settles it", async || {
+        app.recover().await;
+        app.captures(&order).await == 1 && app.number("select count(*) from mail").await == 1
+    })
+    .await;
+    let told = browser.get("/inspect?q=pay").await;
+    told.says("Request 1 began the payment; attempt ");
+    told.says("Charged once, $18.00");
+    app.finish().await;
+}
+
+#[tokio::test]
 async fn repeats_are_swept_after_two_days_and_nothing_depends_on_them() {
     let app = TestApp::start().await;
     let shopper = app.shopper().await;
