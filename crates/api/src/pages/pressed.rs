@@ -2,7 +2,7 @@
 
 use super::marks::{Chip, Mark};
 use super::moment::Moment;
-use crate::presses::sql::{Errand, Requests};
+use crate::presses::sql::{Requests, Want};
 
 /// What the request did, as a sentence.
 pub(super) fn says(requests: &Requests) -> String {
@@ -23,10 +23,10 @@ pub(super) fn says(requests: &Requests) -> String {
 }
 
 fn executed(requests: &Requests) -> String {
-    let did = match requests.errand {
-        Errand::Order => "placed the order",
-        Errand::Payment => "began the payment",
-        Errand::Refund => "began the refund",
+    let did = match requests.want {
+        Want::Order => "placed the order",
+        Want::Payment => "began the payment",
+        Want::Refund => "began the refund",
     };
     match requests.attempts {
         Some(attempts @ 2..) => {

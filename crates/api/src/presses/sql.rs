@@ -49,7 +49,7 @@ pub struct Requests {
     /// The order, payment or refund that the key made.
     pub subject: Uuid,
     /// What the key was for.
-    pub errand: Errand,
+    pub want: Want,
     /// `executed`, or what a repeat was told.
     pub told: String,
     /// The number of the first of them among the requests with this key.
@@ -66,7 +66,7 @@ pub struct Requests {
 
 /// What a key is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Errand {
+pub enum Want {
     /// To order.
     Order,
     /// To pay.
@@ -80,7 +80,7 @@ pub enum Errand {
 pub async fn of_order(conn: &mut PgConnection, order: OrderId) -> sqlx::Result<Vec<Requests>> {
     let rows = sqlx::query(
         r#"with made as (
-               select id, 'order' as errand, made_by, key, created_at from "order" where id = $1
+               select id, 'order' as want, made_by, key, created_at from "order" where id = $1
                union all
                select id, 'payment', made_by, key, created_at from payment
                where order_id = $1 and octet_length(made_by) = 16
@@ -90,13 +90,13 @@ pub async fn of_order(conn: &mut PgConnection, order: OrderId) -> sqlx::Result<V
                where p.order_id = $1 and octet_length(r.made_by) = 16
            ),
            asked as (
-               select id, errand, 'executed' as told, 1 as times, created_at as first_at,
+               select id, want, 'executed' as told, 1 as times, created_at as first_at,
                       created_at as last_at, 0::bigint as nth,
                       (select attempts from idempotency_record i
                        where i.scope = made.made_by and i.key = made.key) as attempts
                from made
                union all
-               select made.id, made.errand, p.told, p.times, p.first_at, p.last_at, p.id, null
+               select made.id, made.want, p.told, p.times, p.first_at, p.last_at, p.id, null
                from made join press p on p.scope = made.made_by and p.key = made.key
            )
            select *, 1 + coalesce(sum(times) over (
@@ -113,7 +113,7 @@ pub async fn of_order(conn: &mut PgConnection, order: OrderId) -> sqlx::Result<V
 fn requests(row: &PgRow) -> sqlx::Result<Requests> {
     Ok(Requests {
         subject: row.try_get("id")?,
-        errand: word(row.try_get("errand")?)?,
+        want: word(row.try_get("want")?)?,
         told: row.try_get("told")?,
         number: row.try_get("number")?,
         times: row.try_get::<i32, _>("times")?.into(),
@@ -123,7 +123,7 @@ fn requests(row: &PgRow) -> sqlx::Result<Requests> {
     })
 }
 
-impl std::str::FromStr for Errand {
+impl std::str::FromStr for Want {
     type Err = domain::UnknownWord;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -131,7 +131,7 @@ impl std::str::FromStr for Errand {
             "order" => Ok(Self::Order),
             "payment" => Ok(Self::Payment),
             "refund" => Ok(Self::Refund),
-            _ => Err(domain::UnknownWord { list: "Errand" }),
+            _ => Err(domain::UnknownWord { list: "Want" }),
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::pages::orders::number;
 use crate::pages::pressed;
 use crate::pages::response::{self, Shown};
 use crate::pages::visitor::Visitor;
-use crate::presses::sql::{Errand, Requests};
+use crate::presses::sql::{Requests, Want};
 use crate::problem::Problem;
 
 /// What somebody typed.
@@ -173,10 +173,10 @@ fn timeline(found: &Found) -> Vec<Event> {
 
 fn request(requests: &Requests) -> Event {
     let chip = pressed::chip(requests);
-    let place = match requests.errand {
-        Errand::Order => "Order",
-        Errand::Payment => "Payment",
-        Errand::Refund => "Refund",
+    let place = match requests.want {
+        Want::Order => "Order",
+        Want::Payment => "Payment",
+        Want::Refund => "Refund",
     };
     Event {
         at: requests.first_at.into(),

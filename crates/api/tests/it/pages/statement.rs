@@ -103,3 +103,28 @@ async fn the_statement_is_the_merchants_and_nobody_elses() {
     }
     app.finish().await;
 }
+
+#[tokio::test]
+async fn the_sheet_adds_up_while_money_moves() {
+    let app = TestApp::start().await;
+    let browser = merchant(&app).await;
+    let shopper = app.shopper().await;
+    let paying = tokio::spawn(async move {
+        for number in 0..40 {
+            paid(&shopper, &number.to_string(), "order-book").await;
+        }
+    });
+    let mut looks = 0;
+    while !paying.is_finished() {
+        let sheet = browser.get("/statement").await.expect(200);
+        sheet.says("<dt>Sum</dt><dd class=\"o-once\">$0.00</dd>");
+        let column = balances(sheet.html());
+        if let Some(closing) = column.last() {
+            sheet.says(&format!("<dt>Held by the provider</dt><dd>{closing}</dd>"));
+            looks += 1;
+        }
+    }
+    paying.await.unwrap();
+    assert!(looks > 0);
+    app.finish().await;
+}
