@@ -4,12 +4,14 @@ import asyncio
 import hashlib
 import json
 import multiprocessing
+import os
 import threading
 import time
 import urllib.request
 import uuid
 
 from load import SKUS, Shop, percentile
+from stand import ROOT
 
 CROWD = 1000
 ROUNDS = 8
@@ -34,6 +36,23 @@ begin
     end loop;
     return most;
 end $$"""
+
+
+PAGE = """# What a crowd of duplicates costs others
+
+Written by `scripts/soak duplicates`: {rounds} times {crowd} duplicates of one running payment, from a
+process of their own, each on its own connection, sent within {arrival} s while the provider takes {charge} s.
+All were answered 201 with the same bytes, one of them as the first. Meanwhile a third process orders, one
+order after the other, on a connection of its own; {processors} processors, everything on one machine. In turns
+with that it orders alone.
+
+| others' orders | number | p50 | p99 | ratio of the p99 |
+|---|---|---|---|---|
+{rows}
+
+Connections of the server that were at work at one moment, with nobody else there: {at_work} with the crowd,
+{at_rest} without it, which is what its jobs take.
+"""
 
 
 def request(path, body, key, token):
@@ -97,7 +116,7 @@ def latency(provider_port, seconds):
 
 
 def duplicates(folder):
-    """A thousand duplicates of a running payment, and somebody who orders meanwhile."""
+    """A thousand duplicates of a running payment, and somebody who orders meanwhile. Writes docs/duplicates.md."""
     from run import Stand
     stand = Stand(folder)
     try:
@@ -173,12 +192,13 @@ def report(alone, beside, at_work, at_rest):
         return percentile([took for _, took in times], share) * 1000
     waiting = [each for each in beside if ARRIVAL_S < each[0] < CHARGE_S]
     arriving = [each for each in beside if each[0] <= ARRIVAL_S]
-    idle, ratio = p(alone, 0.99), p(beside, 0.99) / p(alone, 0.99)
-    print(f"duplicates: {ROUNDS} × {CROWD} duplicates of a running payment, one charge each, all answered 201 with one body")
-    print(f"  others' orders alone:   p50 {p(alone, 0.5):.2f} ms, p99 {idle:.2f} ms, {len(alone)} of them")
-    print(f"  beside the crowd:       p50 {p(beside, 0.5):.2f} ms, p99 {p(beside, 0.99):.2f} ms, {len(beside)} of them: {ratio:.2f} times")
-    print(f"    while it arrives:     p99 {p(arriving, 0.99):.2f} ms, {p(arriving, 0.99) / idle:.2f} times")
-    print(f"    while it waits:       p99 {p(waiting, 0.99):.2f} ms, {p(waiting, 0.99) / idle:.2f} times")
-    print(f"  connections at work at one moment: {at_work} with the crowd, {at_rest} without")
+    ratio = p(beside, 0.99) / p(alone, 0.99)
+    rows = [f"| {name} | {len(times):,} | {p(times, 0.5):.2f} ms | {p(times, 0.99):.2f} ms | {p(times, 0.99) / p(alone, 0.99):.2f} |"
+            for name, times in [("alone", alone), ("beside the crowd", beside), ("while it arrives", arriving), ("while it waits", waiting)]]
+    page = PAGE.format(rounds=ROUNDS, crowd=f"{CROWD:,}", charge=CHARGE_S, arrival=ARRIVAL_S, processors=os.cpu_count(),
+                       rows="\n".join(rows), at_work=at_work, at_rest=at_rest)
+    with open(os.path.join(ROOT, "docs", "duplicates.md"), "w", encoding="utf-8") as file:
+        file.write(page)
+    print(page)
     assert at_work <= MOST_CONNECTIONS, f"{at_work} connections for one key"
     assert ratio <= RATIO_MAX, f"others wait {ratio:.2f} times as long"

@@ -1,5 +1,6 @@
 //! Death at every point of the real server, with a real database, cache and provider.
 
+mod books;
 mod cell;
 mod census;
 mod checks;
@@ -89,7 +90,8 @@ async fn lane(fault: Fault, pays: bool, rounds: usize, record: &Shared) {
     for _ in 0..rounds {
         for point in points.clone() {
             let outcome = cell::run(&mut scene, point, fault).await;
-            if outcome.is_err() {
+            if let Err(why) = &outcome {
+                eprintln!("{} {} × {}: {why}", point.deed.title(), point.name, fault.title());
                 // What one cell broke is not the next one's fault.
                 end(&scene, record).await;
                 scene = Scene::set(&setting).await;

@@ -5,9 +5,16 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::app::{Caller, TestApp, basket, eventually};
+use crate::metrics;
 use crate::process::Meeting;
 
 const ACTIONS: [&str; 2] = ["error", "panic"];
+
+async fn due_now(app: &TestApp) {
+    let statement = "update idempotency_record set recover_at = clock_timestamp()
+                     where recover_at is not null";
+    app.execute(statement).await;
+}
 
 /// Sends a request that fails at a point, then the same again until it is answered.
 async fn failed_then_done(
@@ -112,6 +119,41 @@ async fn a_payment_that_is_being_settled_is_not_refunded_yet() {
     );
     assert_eq!(app.number(of_the_order).await, 1);
     assert_eq!(app.number("select sum(amount) from ledger_posting").await, 0);
+    app.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outcome_that_stays_unknown_raises_an_alarm_and_is_never_given_up() {
+    const ALARMS: &str = "payonce_unknown_outcome_alarms_total";
+    let app = TestApp::with(|options| options.lease_ms(1500).provider_timeout_ms(300)).await;
+    let shopper = app.shopper().await;
+    let order = shopper.order("order").await;
+    app.provider(json!({ "latency_ms": 4000 })).await;
+    shopper.pay(&order, "pay", "pm_card_ok").await.problem(409, "outcome_unknown");
+    app.provider(json!({ "down": true })).await;
+    let alarms = metrics::value(&metrics::page(&app).await, ALARMS);
+    let mut rounds = 0;
+    while metrics::value(&metrics::page(&app).await, ALARMS) <= alarms {
+        // Pauses grow; nobody wants to wait for them here.
+        due_now(&app).await;
+        assert_eq!(app.recover().await.1, 0, "nobody can know");
+        rounds += 1;
+        assert!(rounds < 30, "no alarm");
+    }
+    assert!(rounds > 3, "an alarm after {rounds} attempts wakes somebody for nothing");
+    let told = shopper.get("/v1/idempotency-keys/pay").await.expect(200).json();
+    assert_eq!(told["state"], "unknown");
+    assert_eq!(shopper.get(&format!("/v1/orders/{order}")).await.text("status"), "pending");
+
+    app.provider(json!({ "down": false, "latency_ms": 0 })).await;
+    eventually("it is known after all", async || {
+        due_now(&app).await;
+        app.recover().await;
+        shopper.get(&format!("/v1/orders/{order}")).await.text("status") == "paid"
+    })
+    .await;
+    assert!(shopper.pay(&order, "pay", "pm_card_ok").await.expect(201).is_replay());
+    assert_eq!(app.captures(&order).await, 1);
     app.finish().await;
 }
 

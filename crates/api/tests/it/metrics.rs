@@ -10,13 +10,13 @@ use crate::log;
 
 const DEPLOY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy");
 
-async fn page(app: &TestApp) -> String {
+pub(crate) async fn page(app: &TestApp) -> String {
     let page = app.anonymous().get("/metrics").await.expect(200);
     String::from_utf8(page.body).unwrap()
 }
 
 /// The value of the series whose line begins like this.
-fn value(page: &str, series: &str) -> f64 {
+pub(crate) fn value(page: &str, series: &str) -> f64 {
     let line = page
         .lines()
         .find(|line| line.strip_prefix(series).is_some_and(|rest| rest.starts_with(' ')));
