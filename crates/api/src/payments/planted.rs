@@ -4,8 +4,7 @@
 //! - `fresh_key`: every call to the provider carries a provider key of its own;
 //! - `effects_apart`: order and ledger are written before, and not in, the settling transaction;
 //! - `reply_apart`: the reply is stored in a transaction after the one of the effects;
-//! - `fence_unchecked`: a holder that was taken over from frees the key all the same (no test notices
-//!   this one reliably yet);
+//! - `fence_unchecked`: an owner that was taken over from frees its key all the same;
 //! - `resend_unasked` (in `converse`): who takes over sends again without asking.
 
 use domain::ChargeOutcome;

@@ -2,12 +2,14 @@
 //! cells that have to notice them.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
-use super::cell;
-use super::named;
-use super::rounds;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
 use super::rows::{Deed, Fault, POINTS, Point};
 use super::scene::{Scene, Setting};
+use super::{SCENES, cell, named, rounds};
 
 /// A mistake, what shows it, and what that says.
 struct Mistake {
@@ -92,28 +94,38 @@ mistakes that others have made can be planted in a build with the feature `fault
 |---|---|---|---|
 ";
 
-async fn found(mistake: &Mistake) -> Vec<Option<String>> {
-    let mut found = Vec::new();
-    for _ in 0..rounds() {
-        match mistake.shown_by {
-            ShownBy::KillAt(points) => {
-                let named =
-                    |point: &Point| point.deed == Deed::Payment && points.contains(&point.name);
-                for point in POINTS.into_iter().filter(named) {
-                    let mut scene = Scene::set(&planted(mistake.name, false)).await;
-                    found.push(cell::run(&mut scene, point, Fault::Kill).await.err());
-                }
-            }
-            ShownBy::LateRelease => {
-                let mut scene = Scene::set(&planted(mistake.name, true)).await;
-                found.push(named::release_late(&mut scene).await.err());
-            }
-        }
+/// What each run said; several run at once, since most of the time they wait.
+async fn found(mistake: &'static Mistake) -> Vec<Option<String>> {
+    let permits = Arc::new(Semaphore::new(SCENES));
+    let mut runs = JoinSet::new();
+    for point in (0..rounds()).flat_map(|_| mistake.shown_by.points()) {
+        let permits = Arc::clone(&permits);
+        runs.spawn(async move {
+            let _permit = permits.acquire_owned().await.unwrap();
+            run(mistake.name, point).await.err()
+        });
     }
-    found
+    runs.join_all().await
+}
+
+async fn run(defect: &'static str, point: Option<Point>) -> Result<(), String> {
+    let setting =
+        Setting { defect: Some(defect), with_other: point.is_none(), ..Setting::default() };
+    let mut scene = Scene::set(&setting).await;
+    match point {
+        Some(point) => cell::run(&mut scene, point, Fault::Kill).await.map(drop),
+        None => named::release_late(&mut scene).await,
+    }
 }
 
 impl ShownBy {
+    /// Where to kill; nowhere, for what has a scene of its own.
+    fn points(self) -> Vec<Option<Point>> {
+        let Self::KillAt(names) = self else { return vec![None] };
+        let points = POINTS.into_iter().filter(|point| point.deed == Deed::Payment);
+        points.filter(|point| names.contains(&point.name)).map(Some).collect()
+    }
+
     fn title(self) -> String {
         match self {
             Self::KillAt(points) => format!("SIGKILL at `{}`", points.join("`, `")),
@@ -122,8 +134,4 @@ impl ShownBy {
             }
         }
     }
-}
-
-fn planted(defect: &'static str, with_other: bool) -> Setting {
-    Setting { defect: Some(defect), with_other, ..Setting::default() }
 }

@@ -164,6 +164,15 @@ impl Deed {
         }
     }
 
+    /// The first word of a key.
+    pub(super) fn word(self) -> &'static str {
+        self.title().split(' ').next().unwrap()
+    }
+
+    pub(super) fn is_about_an_order(self) -> bool {
+        matches!(self, Payment | Replay | Refund | Cancel | Receipt | Event)
+    }
+
     pub(super) fn is_courier(self) -> bool {
         matches!(self, Mail | Delivery)
     }

@@ -1,11 +1,12 @@
 //! The stage: a database, a cache and a provider of its own, and the shop as one process or two.
 
-use api::webhooks::signature::{self, Secret};
+mod books;
+mod requests;
+
 use rustix::process::Signal;
-use serde_json::{Value, json};
+use serde_json::json;
 use sqlx::{Connection as _, PgConnection};
 
-use super::checks::{self, ensure};
 use super::receiver::Receiver;
 use super::rows::Fault;
 use crate::mails::sink::{Manner, Sink};
@@ -19,9 +20,6 @@ const TIMES: [&str; 5] = [
     "--recover-every-ms=200",
     "--db-connections=8",
 ];
-
-/// What `process::WEBHOOK_SECRET` is the text of.
-const WEBHOOK_SECRET_BYTES: &[u8] = b"tests-sign-with-this-secret-only";
 
 /// Everything one lane of the matrix needs.
 pub(crate) struct Scene {
@@ -65,7 +63,7 @@ impl Scene {
             .flag("--provider-port=0")
             .flag("--log=warn")
             .start();
-        control(&provider, &json!({ "hold_webhooks": true })).await;
+        books::control(&provider, &json!({ "hold_webhooks": true })).await;
         let (mails, receiver) = (Sink::open(Manner::Takes).await, Receiver::open().await);
         let parts = launch_of(setting)
             .flag(&format!("--provider-url={}", provider.url()))
@@ -86,8 +84,20 @@ impl Scene {
             shop, other, provider, database, proxy, redis, mails, receiver, acknowledged, token,
             merchant, launch, serial: 0,
         };
+        scene.fills_its_shelves().await;
         scene.listens().await;
         scene
+    }
+
+    /// Many rounds sell more than a demo has.
+    async fn fills_its_shelves(&self) {
+        for sku in ["counter-bell", "order-book"] {
+            let path = format!("/v1/products/{sku}/stock-movements");
+            let delivery = self.by_merchant("POST", path).header("idempotency-key", sku);
+            let delivery = delivery.json(&json!({ "delta": 10_000, "reason": "for many rounds" }));
+            let moved = delivery.ask(self.shop.port()).await.unwrap();
+            assert_eq!(moved.status, 201, "{}", moved.shown());
+        }
     }
 
     async fn listens(&self) {
@@ -103,86 +113,6 @@ impl Scene {
         self.shop = self.launch.start();
     }
 
-    pub(crate) fn key(&mut self, what: &str) -> String {
-        self.serial += 1;
-        format!("{what}-{}-{:08x}", self.serial, rand::random::<u32>())
-    }
-
-    fn request(&self, method: &'static str, path: impl Into<String>) -> Request {
-        Request::new(method, path).header("authorization", format!("Bearer {}", self.token))
-    }
-
-    pub(crate) fn keyed(
-        &self,
-        method: &'static str,
-        path: impl Into<String>,
-        key: &str,
-    ) -> Request {
-        self.request(method, path).header("idempotency-key", key)
-    }
-
-    pub(crate) fn by_merchant(&self, method: &'static str, path: impl Into<String>) -> Request {
-        Request::new(method, path).header("authorization", format!("Bearer {}", self.merchant))
-    }
-
-    /// An order of one bell and two books.
-    pub(crate) fn order(&self, key: &str) -> Request {
-        let lines = json!([{ "sku": "counter-bell", "quantity": 1 }, { "sku": "order-book", "quantity": 2 }]);
-        self.keyed("POST", "/v1/orders", key).json(&json!({ "lines": lines }))
-    }
-
-    pub(crate) fn payment(&self, order: &str, key: &str, card: &str) -> Request {
-        self.keyed("POST", format!("/v1/orders/{order}/payments"), key)
-            .json(&json!({ "payment_method": card }))
-    }
-
-    /// An endpoint at the merchant's server for one kind of event.
-    pub(crate) fn endpoint(&self, key: &str, kind: &str) -> Request {
-        self.by_merchant("POST", "/v1/webhook-endpoints")
-            .header("idempotency-key", key)
-            .json(&json!({ "url": self.receiver.url(), "events": [kind] }))
-    }
-
-    /// An event as the provider sends it, signed.
-    pub(crate) async fn event(&self, id: &str, event: &Value) -> Request {
-        let body = event.to_string();
-        let now = "select extract(epoch from clock_timestamp())::bigint";
-        let now: i64 = sqlx::query_scalar(now).fetch_one(&mut self.look().await).await.unwrap();
-        let secret = Secret::new(WEBHOOK_SECRET_BYTES.to_vec());
-        Request::new("POST", "/v1/webhooks/provider")
-            .header("webhook-id", id)
-            .header("webhook-timestamp", now.to_string())
-            .header("webhook-signature", signature::sign(&secret, id, now, body.as_bytes()))
-            .json(event)
-    }
-
-    pub(crate) fn get(&self, path: impl Into<String>) -> Request {
-        self.request("GET", path)
-    }
-
-    /// A fresh order's id.
-    pub(crate) async fn ordered(&mut self) -> String {
-        self.placed().await.unwrap()
-    }
-
-    /// A fresh order's id, of a shop that may need a moment.
-    pub(crate) async fn placed(&mut self) -> Result<String, String> {
-        let key = self.key("order");
-        let answer = checks::answered(&self.order(&key), self.shop.port(), false).await?;
-        ensure(answer.status == 201, || answer.shown())?;
-        self.acknowledged.push(answer.text("id"));
-        Ok(answer.text("id"))
-    }
-
-    /// Pays an order; the payment's id.
-    pub(crate) async fn paid(&mut self, order: &str) -> Result<String, String> {
-        let key = self.key("pay");
-        let paying = self.payment(order, &key, "pm_card_ok");
-        let answer = checks::answered(&paying, self.shop.port(), false).await?;
-        ensure(answer.status == 201, || answer.shown())?;
-        Ok(answer.text("id"))
-    }
-
     pub(crate) async fn look(&self) -> PgConnection {
         self.database.connect("shop").await
     }
@@ -190,42 +120,6 @@ impl Scene {
     /// The same of a database that may be on its way down or up.
     pub(crate) async fn try_look(&self) -> sqlx::Result<PgConnection> {
         PgConnection::connect(&self.database.url("shop")).await
-    }
-
-    /// What the provider's books say about an order.
-    pub(crate) async fn charges(&self, order: &str) -> Vec<Value> {
-        self.books(format!("/charges?reference={order}")).await
-    }
-
-    pub(crate) async fn refunds(&self, order: &str) -> Vec<Value> {
-        self.books(format!("/refunds?reference={order}")).await
-    }
-
-    async fn books(&self, path: String) -> Vec<Value> {
-        let answer = Request::new("GET", path).ask(self.provider.port()).await.unwrap();
-        answer.json()["data"].as_array().cloned().unwrap_or_default()
-    }
-
-    /// The calls the provider got, `POST /charges` and the like, in order.
-    pub(crate) async fn calls(&self, provider_key: &str) -> Vec<String> {
-        let path = format!("/_log?provider_key={provider_key}");
-        let answer = Request::new("GET", path).ask(self.provider.port()).await.unwrap();
-        let calls = answer.json()["data"].as_array().cloned().unwrap_or_default();
-        let name = |call: &Value| {
-            format!("{} {}", call["method"].as_str().unwrap(), call["path"].as_str().unwrap())
-        };
-        calls.iter().map(name).collect()
-    }
-
-    /// Whether the provider was asked to charge anything.
-    pub(crate) async fn was_charged(&self) -> bool {
-        let answer = Request::new("GET", "/_log").ask(self.provider.port()).await.unwrap();
-        let calls = answer.json()["data"].as_array().cloned().unwrap_or_default();
-        calls.iter().any(|call| call["method"] == "POST" && call["path"] == "/charges")
-    }
-
-    pub(crate) async fn control_provider(&self, change: &Value) {
-        control(&self.provider, change).await;
     }
 
     /// Exit code and output of `payonce reconcile`.
@@ -283,11 +177,6 @@ fn launch_of(setting: &Setting) -> Launch {
 fn overridden(flag: &str, setting: &Setting) -> bool {
     let name = flag.split('=').next();
     setting.flags.iter().any(|other| other.split('=').next() == name)
-}
-
-async fn control(provider: &Payonce, change: &Value) {
-    let answer = Request::new("POST", "/_control").json(change).ask(provider.port()).await.unwrap();
-    assert_eq!(answer.status, 200, "{}", answer.shown());
 }
 
 pub(super) async fn sign_in(port: u16, email: &str) -> String {
