@@ -51,6 +51,11 @@ pub(crate) async fn sign_in(port: u16) -> String {
     scene::sign_in(port, api::catalog::demo::SHOPPER).await
 }
 
+/// How the rows of the page begin.
+pub(crate) fn rows() -> impl Iterator<Item = String> {
+    POINTS.into_iter().map(|point| format!("| {} | `{}` |", point.deed.title(), point.name))
+}
+
 /// One in the tests; longer runs ask for more.
 fn rounds() -> usize {
     std::env::var("PAYONCE_CRASH_ROUNDS").map_or(1, |rounds| rounds.parse().unwrap())

@@ -43,3 +43,17 @@ fn every_fault_has_a_test_that_is_there() {
         }
     }
 }
+
+/// The page is made by a longer run, so a point that is new must not be missing from it.
+#[test]
+fn the_crash_matrix_on_file_has_every_point_and_every_cell_held() {
+    let page = std::fs::read_to_string(Path::new(ROOT).join("docs/crash-matrix.md")).unwrap();
+    for row in crate::crash::rows() {
+        let found = page.lines().find(|line| line.starts_with(&row));
+        let cells = found.unwrap_or_else(|| panic!("no row {row}: run scripts/soak crash"));
+        for cell in cells.trim_matches('|').split('|').skip(2).map(str::trim) {
+            let held = cell.split(',').next().and_then(|counts| counts.split_once('/'));
+            assert!(held.map_or(cell == "–", |(held, of)| held == of), "{row} {cell}");
+        }
+    }
+}
