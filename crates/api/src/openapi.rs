@@ -15,6 +15,7 @@ use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use crate::accounts::{create as accounts, current};
 use crate::catalog::{movement, read as products};
+use crate::pages::assets;
 use crate::problem::{Code, PROBLEM_JSON, Problem};
 use crate::routes::{self, RouteFacts};
 use crate::webhooks::{endpoints, inbound};
@@ -395,5 +396,15 @@ pub async fn served() -> Result<HttpResponse, Problem> {
 /// `/docs`: the reference with a try-it page, from the binary, without any outside request.
 pub fn docs(config: &mut web::ServiceConfig) {
     let swagger = SwaggerUi::new("/docs/{_:.*}").config(Config::from("/openapi.json"));
-    config.route("/docs", web::get().to(|| async { web::Redirect::to("/docs/") })).service(swagger);
+    config
+        .route("/docs", web::get().to(|| async { web::Redirect::to("/docs/") }))
+        // In the place of its own two: how it looks, and how it begins.
+        .route("/docs/index.css", web::get().to(|| async { own("docs.css") }))
+        .route("/docs/swagger-initializer.js", web::get().to(|| async { own("docs.js") }))
+        .service(swagger);
+}
+
+fn own(name: &str) -> Result<HttpResponse, Problem> {
+    let asset = assets::find(name).ok_or_else(Problem::not_found)?;
+    Ok(HttpResponse::Ok().content_type(asset.content_type).body(asset.body))
 }

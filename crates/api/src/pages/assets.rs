@@ -31,11 +31,13 @@ const CSS: &str = "text/css; charset=utf-8";
 const JS: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
 
-static ASSETS: LazyLock<[Asset; 16]> = LazyLock::new(|| {
+static ASSETS: LazyLock<[Asset; 18]> = LazyLock::new(|| {
     files![
         "payonce.css" as CSS,
         "press.js" as JS,
         "lab.css" as CSS,
+        "docs.css" as CSS,
+        "docs.js" as JS,
         "lab.js" as JS,
         "mark.svg" as SVG,
         "products/bell.svg" as SVG,
