@@ -3,6 +3,8 @@
 pub(super) mod pay;
 mod sql;
 
+use std::time::Duration;
+
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
@@ -19,10 +21,13 @@ use super::said::Said;
 use super::test_cards::{TEST_CARDS, TestCard};
 use super::visitor::Visitor;
 use crate::app::App;
+use crate::orders::Order;
 use crate::problem::Problem;
 
 /// More refusals of one cart than this in a day, and the last key is kept.
 const REFUSED_MAX: usize = 100;
+/// So long after an order somebody may still wonder what became of it.
+const JUST_NOW: Duration = Duration::from_mins(15);
 
 #[derive(Debug, Template)]
 #[template(path = "checkout.html")]
@@ -39,6 +44,9 @@ pub struct Checkout {
     pub notice: Option<Notice>,
     /// Where somebody with an empty cart may want to go: what was ordered just now.
     pub last_order: Option<Link>,
+    /// What was ordered just now, with something in the cart again: the answer may have been lost,
+    /// and a changed cart is another order.
+    pub just_ordered: Option<Link>,
 }
 
 /// What the form shall hold when it is drawn.
@@ -70,8 +78,10 @@ async fn draw(
     let (cart, basket) = cart::contents(app, visitor).await?;
     let last = last_order(app, visitor).await?;
     let refused = draft.email_fault.is_some();
-    let (last_email, last_order) = last.unzip();
+    let last_email = last.as_ref().and_then(|order| order.email.clone());
     let email = draft.email.or_else(|| visitor.account.email.clone()).or(last_email);
+    let just_now = app.clock.now() - JUST_NOW;
+    let is_new = |order: &&Order| !basket.is_empty() && order.created_at >= just_now;
     let page = Checkout {
         page: visitor.layout(app, request, Section::Elsewhere).await?,
         cart: cart.map(|cart| cart.to_string()).unwrap_or_default(),
@@ -80,22 +90,22 @@ async fn draw(
         email_fault: draft.email_fault,
         chosen: draft.chosen.unwrap_or_else(|| TEST_CARDS[0].token.to_owned()),
         notice: Said::heard(request).map(Said::notice),
-        last_order: last_order.filter(|_| basket.is_empty()),
+        last_order: last.as_ref().filter(|_| basket.is_empty()).map(link_to),
+        just_ordered: last.as_ref().filter(is_new).map(link_to),
         basket,
     };
     let status = if refused { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK };
     Ok(visitor.remember(request, response::html(status, &page)))
 }
 
-/// The e-mail of the newest order, and where to see it.
-async fn last_order(app: &App, visitor: &Visitor) -> Result<Option<(String, Link)>, Problem> {
+async fn last_order(app: &App, visitor: &Visitor) -> Result<Option<Order>, Problem> {
     let mut conn = app.db.connection().await?;
     let newest = crate::orders::sql::page(&mut conn, Some(visitor.account.id), None, 1).await;
-    let newest = conn.end(newest)?.into_iter().next();
-    Ok(newest.map(|order| {
-        let href = format!("/orders/{}", order.id);
-        (order.email.unwrap_or_default(), Link { href, text: "To your last order".to_owned() })
-    }))
+    Ok(conn.end(newest)?.into_iter().next())
+}
+
+fn link_to(order: &Order) -> Link {
+    Link { href: format!("/orders/{}", order.id), text: "To your last order".to_owned() }
 }
 
 async fn facts(

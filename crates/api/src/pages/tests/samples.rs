@@ -100,6 +100,7 @@ fn checkout(notice: Option<Notice>) -> Checkout {
         chosen: "pm_card_ok".to_owned(),
         notice,
         last_order: None,
+        just_ordered: None,
     }
 }
 

@@ -50,6 +50,27 @@ async fn what_goes_into_the_cart_after_an_order_is_a_new_cart() {
 }
 
 #[tokio::test]
+async fn a_cart_changed_after_a_lost_answer_is_told_of_the_order_that_was_made() {
+    let app = TestApp::start().await;
+    let browser = Browser::new(&app);
+    browser.fill(&[("order-book", 1)]).await;
+    let stale = browser.get("/cart").await.form_with("/cart", "sku", "order-book");
+    let form = browser.checkout("pm_card_ok").await;
+    assert!(!browser.get("/checkout").await.html().contains("You ordered a moment ago."));
+    // The buyer never sees this answer, goes back and wants two.
+    let order = browser.submit(&form).await.leads_to();
+    browser.submit(&stale.set("quantity", "2")).await.leads_to();
+    let page = browser.get("/checkout").await;
+    page.says("You ordered a moment ago.");
+    page.says(&order);
+    assert_ne!(page.form("/checkout").key(), form.key());
+    assert_eq!(app.number(r#"select count(*) from "order""#).await, 1);
+    // Pressing the first form again leads to what it ordered.
+    assert_eq!(browser.submit(&form).await.leads_to(), order);
+    app.finish().await;
+}
+
+#[tokio::test]
 async fn adding_twice_adds_once_and_two_first_things_share_a_cart() {
     let app = TestApp::start().await;
     let browser = Browser::new(&app);
