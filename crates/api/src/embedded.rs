@@ -21,6 +21,7 @@ mod redis;
 mod socket;
 mod stale;
 
+pub(crate) use binaries::redis_server;
 pub use data_dir::DataDir;
 pub use postgres::Postgres;
 pub use redis::Redis;

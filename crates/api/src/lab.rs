@@ -15,6 +15,7 @@ mod world;
 
 mod browser;
 mod faults;
+mod fragile;
 
 pub mod child;
 pub mod diagram;

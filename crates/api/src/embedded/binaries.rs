@@ -50,7 +50,7 @@ impl Binaries {
 }
 
 /// `redis-server`, in the `PATH` or where packages put it.
-pub(super) fn redis_server() -> Option<PathBuf> {
+pub(crate) fn redis_server() -> Option<PathBuf> {
     let usual = ["/usr/bin", "/usr/local/bin", "/opt/homebrew/bin"].map(PathBuf::from);
     path().chain(usual).map(|folder| folder.join("redis-server")).find(|program| program.is_file())
 }

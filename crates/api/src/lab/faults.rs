@@ -7,12 +7,13 @@ use futures_util::future::join_all;
 use futures_util::stream;
 use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, sleep_until};
 use uuid::Uuid;
 
 use super::browser::{self, PATIENT, Press, Saw, Sending};
 use super::child::Doomed;
 use super::events::{self, Event};
+use super::fragile::Fragile;
 use super::ledger;
 use super::shop::Purchase;
 use super::spec::{Fault, Guard, Spec};
@@ -49,7 +50,7 @@ impl<'a> Bench<'a> {
     /// Runs the fault to its end.
     pub(super) async fn play(
         &self,
-        clicks: Option<UnboundedReceiver<()>>,
+        clicks: Option<UnboundedReceiver<Instant>>,
     ) -> anyhow::Result<Vec<Press>> {
         match (self.spec.fault, clicks) {
             (Fault::Double | Fault::Tabs, Some(clicks)) => Ok(self.clicked(clicks).await),
@@ -57,6 +58,7 @@ impl<'a> Bench<'a> {
             (Fault::Network, _) => Ok(self.network().await),
             (Fault::Lost, _) => self.lost(false).await,
             (Fault::Flush, _) => self.lost(true).await,
+            (Fault::Stop, _) => self.stopped().await,
             (Fault::Kill, _) => self.kill().await,
             (Fault::Cart, _) => Ok(self.other_cart().await),
             (Fault::Card, _) => Ok(self.other_card().await),
@@ -123,21 +125,29 @@ impl<'a> Bench<'a> {
         self.click(number).await
     }
 
+    async fn click_at(&self, number: u32, due: Instant) -> Press {
+        sleep_until(due).await;
+        self.click(number).await
+    }
+
     async fn click(&self, number: u32) -> Press {
         let tab = if self.spec.fault == Fault::Tabs { (number - 1) % 2 } else { 0 };
         self.press(&self.purchase(tab), Sending { tab, ..self.to(number) }).await
     }
 
-    /// Presses as they come in, until nobody presses for a while.
-    async fn clicked(&self, mut clicks: UnboundedReceiver<()>) -> Vec<Press> {
+    /// Presses as they come in, until nobody presses for a while. Those that came in while the lab
+    /// was being built keep their distance.
+    async fn clicked(&self, mut clicks: UnboundedReceiver<Instant>) -> Vec<Press> {
         let mut running = stream::FuturesUnordered::new();
         let (mut presses, mut number) = (Vec::new(), 0);
+        let mut late = None;
         loop {
             tokio::select! {
                 click = clicks.recv(), if number < 9 => match click {
-                    Some(()) => {
+                    Some(at) => {
                         number += 1;
-                        running.push(self.click(number).boxed());
+                        let late = *late.get_or_insert_with(|| at.elapsed());
+                        running.push(self.click_at(number, at + late).boxed());
                     }
                     None => break,
                 },
@@ -176,6 +186,21 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
+    /// As above, on two servers whose Redis dies in between.
+    async fn stopped(&self) -> anyhow::Result<Vec<Press>> {
+        let mut fragile = Fragile::start(self.world, &self.run).await?;
+        let purchase = self.purchase(0);
+        let (a, b) = fragile.urls();
+        let sending = Sending { url: &a, patience: IMPATIENT, loses: true, ..self.to(1) };
+        let first = self.press(&purchase, sending).await;
+        let pid = fragile.stop_redis().await?;
+        events::tell(Event::outside(&self.run, 0, "stopped").with("pid", pid));
+        sleep(THINKS).await;
+        let second = self.press(&purchase, Sending { url: &b, ..self.to(2) }).await;
+        fragile.stop().await;
+        Ok(vec![first, second])
+    }
+
     async fn kill(&self) -> anyhow::Result<Vec<Press>> {
         let mut doomed = Doomed::start(self.world).await?;
         let charging = doomed.charging();
@@ -186,9 +211,9 @@ impl<'a> Bench<'a> {
         let death = async {
             charging.await?;
             sleep(Duration::from_millis(150)).await;
-            let pid = doomed.pid;
+            let killed = Event::outside(&self.run, 1, "killed").with("pid", doomed.pid);
             doomed.kill().await?;
-            events::tell(Event::outside(&self.run, 1, "killed").with("pid", pid).with("to", "A"));
+            events::tell(killed.with("to", "A"));
             anyhow::Ok(())
         };
         let (first, death) = tokio::join!(self.press(&purchase, sending), death);

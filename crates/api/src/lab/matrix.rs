@@ -47,6 +47,8 @@ pub struct Progress {
     pub running: bool,
     pub ever: bool,
     pub cells: usize,
+    /// Of so many.
+    pub all: usize,
     pub runs: usize,
     pub seconds: f64,
 }
@@ -66,6 +68,7 @@ impl Matrix {
             running: state.started.is_some() && state.took.is_none(),
             ever: state.started.is_some(),
             cells: state.cells.values().filter(done).count(),
+            all: Guard::ALL.len() * Fault::ALL.len(),
             runs: state.runs,
             seconds: state.took.or(elapsed).unwrap_or_default().as_secs_f64(),
         }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::events::{self, Event};
 use super::faults::Bench;
@@ -32,7 +32,7 @@ pub struct Run {
     ended: Mutex<Option<Result<Verdict, String>>>,
     /// Grows with every event, and once more at the end.
     changes: watch::Sender<usize>,
-    clicks: Mutex<Option<mpsc::UnboundedSender<()>>>,
+    clicks: Mutex<Option<mpsc::UnboundedSender<Instant>>>,
 }
 
 impl Run {
@@ -77,7 +77,7 @@ impl Run {
 
     /// One more press by the visitor. `false`: it comes too late.
     pub fn press(&self) -> bool {
-        locked(&self.clicks).as_ref().is_some_and(|clicks| clicks.send(()).is_ok())
+        locked(&self.clicks).as_ref().is_some_and(|clicks| clicks.send(Instant::now()).is_ok())
     }
 
     /// Until the end.
@@ -196,7 +196,7 @@ impl Lab {
         self.0.runs.remember(run);
     }
 
-    async fn perform(self, run: Arc<Run>, clicks: Option<mpsc::UnboundedReceiver<()>>) {
+    async fn perform(self, run: Arc<Run>, clicks: Option<mpsc::UnboundedReceiver<Instant>>) {
         let Ok(_slot) = self.0.slots.acquire().await else { return };
         let (wire, mut heard) = mpsc::unbounded_channel();
         events::connect(&run.id, wire);
@@ -229,7 +229,7 @@ impl Lab {
     async fn play(
         &self,
         run: &Run,
-        clicks: Option<mpsc::UnboundedReceiver<()>>,
+        clicks: Option<mpsc::UnboundedReceiver<Instant>>,
     ) -> anyhow::Result<Verdict> {
         let world = self.world().await?;
         let stock = match run.spec.fault {

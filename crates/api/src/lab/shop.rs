@@ -203,7 +203,8 @@ impl Shop {
 
     pub(super) async fn redis_get(&self, key: &str) -> Result<Option<Kept>, Refused> {
         flow!("call", "redis", "get");
-        let kept: Option<String> = self.redis().await?.get(self.redis_name(key)).await?;
+        let mut redis = self.redis().await.inspect_err(|_| flow!("back", "redis", "gone"))?;
+        let kept: Option<String> = redis.get(self.redis_name(key)).await?;
         if kept.is_some() {
             flow!("back", "redis", "found");
         } else {

@@ -25,6 +25,7 @@ pub enum Fault {
     Tabs,
     Kill,
     Flush,
+    Stop,
     Cart,
     Card,
     Day,
@@ -64,13 +65,14 @@ impl Guard {
 
 impl Fault {
     /// In the order of the matrix.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Double,
         Self::Network,
         Self::Lost,
         Self::Tabs,
         Self::Kill,
         Self::Flush,
+        Self::Stop,
         Self::Cart,
         Self::Card,
         Self::Day,
@@ -86,6 +88,7 @@ impl Fault {
             Self::Tabs => "tabs",
             Self::Kill => "kill",
             Self::Flush => "flush",
+            Self::Stop => "stop",
             Self::Cart => "cart",
             Self::Card => "card",
             Self::Day => "day",

@@ -117,6 +117,8 @@ fn of_cart(charges: usize, orders: usize, saw: &[Saw]) -> Outcome {
     let waits = saw.last().is_some_and(|saw| matches!(saw, Saw::StillWorking | Saw::NoAnswer));
     match (charges, orders) {
         (2.., _) => Outcome::Twice,
+        // Bought, and told that it failed: she will try again, in vain.
+        (1, 1) if saw.last() == Some(&Saw::Failed) => Outcome::Stuck,
         (1, 1) => Outcome::Once,
         (1, 2..) => Outcome::Twice,
         (1, 0) if waits => Outcome::Stuck,
@@ -151,6 +153,7 @@ mod tests {
     fn a_charge_without_goods_is_lost_or_stuck() {
         assert_eq!(of_cart(1, 0, &[Saw::ConnectionLost, Saw::StillWorking]), Outcome::Stuck);
         assert_eq!(of_cart(1, 0, &[Saw::Failed]), Outcome::Lost);
+        assert_eq!(of_cart(1, 1, &[Saw::NoAnswer, Saw::Failed]), Outcome::Stuck);
     }
 
     #[test]

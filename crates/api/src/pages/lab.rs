@@ -2,6 +2,7 @@
 //! the script adds the visitor's own clicks live, and the replay.
 
 mod bench;
+mod code;
 mod export;
 mod learn;
 mod live;

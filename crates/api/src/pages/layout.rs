@@ -88,6 +88,11 @@ impl Layout {
         }
     }
 
+    /// Whether this page is the one at that path.
+    pub(super) fn is_at(&self, path: &str) -> bool {
+        self.back.split('?').next() == Some(path)
+    }
+
     pub(super) fn is_orders(&self) -> bool {
         self.section == Section::Orders
     }

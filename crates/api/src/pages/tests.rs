@@ -111,6 +111,29 @@ fn a_page_asks_for_nothing_outside_and_runs_no_inline_script() {
 }
 
 #[test]
+fn styles_and_scripts_stay_small_and_belong_to_no_one_browser() {
+    for kind in ["css", "js"] {
+        let files = assets::all().iter().filter(|asset| asset.name.ends_with(kind));
+        // The reference's go with a page of their own.
+        let ours = files.clone().filter(|asset| !asset.name.starts_with("docs"));
+        let size: usize = ours.map(|asset| asset.body.len()).sum();
+        assert!(size < 40_000, "{kind}: {size} bytes");
+        for asset in files {
+            let text = std::str::from_utf8(asset.body).expect("text");
+            for foreign in ["http:", "https:", "//cdn", "@import", "url("] {
+                assert!(!text.contains(foreign), "{} holds {foreign}", asset.name);
+            }
+            // Beyond the few that every engine has taken over.
+            let known = ["-webkit-text-size-adjust", "::-webkit-details-marker"];
+            let rest = known.iter().fold(text.to_owned(), |text, known| text.replace(known, ""));
+            for vendor in ["-webkit-", "-moz-", "-ms-", "webkit", "chrome."] {
+                assert!(!rest.contains(vendor), "{} holds {vendor}", asset.name);
+            }
+        }
+    }
+}
+
+#[test]
 fn only_an_unsettled_order_looks_again_by_itself() {
     for Sample { name, html } in samples::all() {
         let unsettled = ["order-processing", "order-unknown"].contains(&name);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::clock::Clock;
+use super::clock::{Clock, PARTS};
 use super::escaped;
 use super::scene::{Arrow, Bar, Kind, Lane, Scene};
 use crate::lab::words::Words;
@@ -204,7 +204,9 @@ impl Pen<'_> {
         let (y, index) = (self.clock.y(arrow.moment), self.clock.index(arrow.moment));
         let (from, to, class) = (self.x(arrow.from), self.x(arrow.to), arrow.kind.class());
         let event = escaped(&self.sentence(arrow));
-        self.put(format_args!("<g data-row=\"{index}\" data-says=\"{event}\" class=\"ev\">"));
+        let ms = arrow.moment / PARTS;
+        let mark = if arrow.click.is_some() { "press" } else { class };
+        self.put(format_args!("<g data-row=\"{index}\" data-ms=\"{ms}\" data-kind=\"{mark}\" data-says=\"{event}\" class=\"ev\">"));
         if arrow.kind == Kind::Note {
             self.click(arrow, from, y);
             self.label(&arrow.text, from + 14.0 * k, y + 4.0 * k, "start", class);
@@ -362,9 +364,9 @@ impl Pen<'_> {
         for _ in 0..5 {
             let _ = write!(path, "l{:.1} {:.1}l{:.1} {:.1}", z / 2.0, -z * 0.7, z / 2.0, z * 0.7);
         }
-        let says = escaped(&self.words.say("flow-killed"));
-        self.put(format_args!("<g data-row=\"{index}\" data-says=\"{says}\" class=\"ev\"><path class=\"torn\" d=\"{path}\"/>"));
-        let text = self.words.say("flow-killed");
+        let text = self.words.say(if lane == Lane::Redis { "flow-stopped" } else { "flow-killed" });
+        let (says, ms) = (escaped(&text), moment / PARTS);
+        self.put(format_args!("<g data-row=\"{index}\" data-ms=\"{ms}\" data-kind=\"torn\" data-says=\"{says}\" class=\"ev\"><path class=\"torn\" d=\"{path}\"/>"));
         self.label(&text, x + z * 3.0, y + 4.0 * k, "start", "dup");
         self.out.push_str("</g>");
     }

@@ -88,7 +88,7 @@ pub struct Scene {
     pub lanes: Vec<(Lane, bool)>,
     pub arrows: Vec<Arrow>,
     pub bars: Vec<Bar>,
-    /// Where a server died, and when.
+    /// What died, and when.
     pub torn: Option<(Lane, i64)>,
 }
 
@@ -155,6 +155,7 @@ impl Builder<'_> {
                 self.arrow(moment, (ada, to), Kind::Call, text).click = Some(press);
             }
             "saw" => self.saw(event, moment, ada),
+            "back" if event.field("does") == "gone" => return false,
             "call" | "back" => self.store(event, moment, server, later),
             "charge" => self.charge(event, moment, server, later),
             "charged" => {
@@ -208,6 +209,7 @@ impl Builder<'_> {
                 let text = self.words.say("flow-flushed");
                 self.arrow(moment, (Lane::Redis, Lane::Redis), Kind::Note, text);
             }
+            "stopped" => self.scene.torn = Some((Lane::Redis, moment)),
             "day" => {
                 let text = self.words.say("flow-day");
                 self.arrow(moment, (Lane::Postgres, Lane::Postgres), Kind::Note, text);
@@ -233,12 +235,9 @@ impl Builder<'_> {
                 (_, true) => Kind::DuplicateBack,
                 _ => Kind::Call,
             };
-            self.arrow(
-                moment,
-                (server, store),
-                if kind == Kind::DuplicateBack { Kind::Duplicate } else { kind },
-                text,
-            );
+            let kind = if kind == Kind::DuplicateBack { Kind::Duplicate } else { kind };
+            let dead = self.scene.torn.is_some_and(|(torn, _)| torn == store);
+            self.arrow(moment, (server, store), kind, text).lost = dead;
             return;
         }
         let misleads = matches!(does, "nothing" | "no-row") && self.charges > 0;

@@ -4,8 +4,8 @@
 use crate::lab::shop::{Answer, Paid, Purchase, Refused, Row, Shop};
 
 pub(super) async fn pay(shop: &Shop, purchase: &Purchase) -> Answer {
-    match shop.insert_processing(&purchase.key).await? {
-        // !race !day
+    let row = shop.insert_processing(&purchase.key).await?; // !race !day
+    match row {
         Row::Mine => work(shop, purchase).await,
         Row::Done(answer) => answer.again(),         // !cart
         Row::Processing => Err(Refused::InProgress), // !crash

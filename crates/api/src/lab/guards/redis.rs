@@ -5,7 +5,7 @@ use crate::lab::shop::{Answer, Paid, Purchase, Refused, Shop};
 const DAY_SECONDS: u64 = 24 * 60 * 60; // !day
 
 pub(super) async fn pay(shop: &Shop, purchase: &Purchase) -> Answer {
-    let seen = shop.redis_get(&purchase.key).await?; // !race
+    let seen = shop.redis_get(&purchase.key).await?; // !race !stop
     if let Some(answer) = seen {
         return answer.again(); // !cart
     }

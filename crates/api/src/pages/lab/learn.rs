@@ -5,10 +5,12 @@ use askama::Template;
 
 use super::super::layout::{Layout, Section};
 use super::super::response::{self, Shown};
-use super::{Entered, Setup};
+use super::code::{self, Line};
+use super::{Entered, Setup, side};
 use crate::app::App;
+use crate::lab::verdict::Outcome;
 use crate::lab::words::Words;
-use crate::lab::{Fault, Guard};
+use crate::lab::{Fault, Guard, Spec};
 use crate::problem::Problem;
 
 /// The experiment of each lesson.
@@ -60,14 +62,14 @@ async fn show(app: &App, request: &HttpRequest, setup: &Setup, number: usize) ->
         lead: text("lead"),
         first: text("a"),
         second: text("b"),
+        codes: [(Some(*left), Outcome::Twice), (*right, Outcome::Once)]
+            .into_iter()
+            .filter_map(|(guard, outcome)| Some(Code::of(words, guard?, *fault, outcome)))
+            .collect(),
         left: left.name(),
         right: right.map_or("", Guard::name),
         fault: fault.name(),
-        caption: format!(
-            "{} · {}",
-            words.say(&format!("guard-{}", left.name())),
-            words.say(&format!("fault-{}", fault.name()))
-        ),
+        caption: caption(words, *left, *right, *fault),
         next: (number < EXPERIMENTS.len())
             .then(|| (number + 1, words.with("learn-next", &[("title", &title(number + 1))]))),
         has_lab: app.lab.get().is_some(),
@@ -87,12 +89,37 @@ struct Lesson {
     lead: String,
     first: String,
     second: String,
+    codes: Vec<Code>,
     left: &'static str,
     right: &'static str,
     fault: &'static str,
     caption: String,
     next: Option<(usize, String)>,
     has_lab: bool,
+}
+
+/// The line of a guard that decides, and what is to be said about it.
+struct Code {
+    file: &'static str,
+    lines: Vec<Line>,
+    note: String,
+    why: String,
+}
+
+impl Code {
+    fn of(words: &Words, guard: Guard, fault: Fault, outcome: Outcome) -> Self {
+        let spec = Spec::usual(guard, fault);
+        let (file, lines) = code::excerpt(spec, outcome);
+        let note = if outcome.is_right() { "deciding-line" } else { "guilty-line" };
+        Self { file, lines, note: words.say(note), why: side::why(words, spec, outcome) }
+    }
+}
+
+fn caption(words: &Words, left: Guard, right: Option<Guard>, fault: Fault) -> String {
+    let guard = |guard: Guard| words.say(&format!("guard-{}", guard.name()));
+    let names =
+        [Some(guard(left)), right.map(guard), Some(words.say(&format!("fault-{}", fault.name())))];
+    names.into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
 
 /// `GET /learn/red-flags`

@@ -44,14 +44,16 @@ async fn show(app: &App, request: &HttpRequest, setup: &Setup) -> Shown {
         w: words,
         heads: Fault::ALL.map(|fault| words.say(&format!("fault-{}", fault.name()))).to_vec(),
         rows: Guard::ALL.map(|guard| row(words, matrix, guard)).to_vec(),
-        legend: Outcome::ALL.map(|outcome| legend(words, outcome)).to_vec(),
+        legend: Outcome::ALL.map(|outcome| legend(words, matrix, outcome)).to_vec(),
         running: progress.running,
         ever: progress.ever,
         done: progress.cells,
+        all: progress.all,
         progress: words.with(
             "matrix-progress",
             &[
                 ("cells", &progress.cells.to_string()),
+                ("all", &progress.all.to_string()),
                 ("runs", &progress.runs.to_string()),
                 ("seconds", &format!("{:.1}", progress.seconds)),
             ],
@@ -72,12 +74,14 @@ struct MatrixPage {
     running: bool,
     ever: bool,
     done: usize,
+    all: usize,
     progress: String,
     has_redis: bool,
 }
 
 #[derive(Clone)]
 struct Row {
+    name: &'static str,
     guard: String,
     is_ours: bool,
     cells: Vec<CellView>,
@@ -88,22 +92,30 @@ struct Row {
 struct CellView {
     fault: String,
     tone: &'static str,
-    glyph: &'static str,
+    glyph: String,
     word: String,
     /// The whole sentence, for the tip of the tongue and for screen readers.
     says: String,
+    why: String,
     href: String,
+    /// The same fault beside Payonce.
+    beside: String,
 }
 
 #[derive(Clone)]
 struct Legend {
     glyph: &'static str,
     word: String,
+    count: String,
     means: String,
 }
 
-fn legend(words: &Words, outcome: Outcome) -> Legend {
+fn legend(words: &Words, matrix: &Matrix, outcome: Outcome) -> Legend {
+    let cells = Guard::ALL.iter().flat_map(|guard| Fault::ALL.iter().map(|fault| (*guard, *fault)));
+    let count =
+        cells.filter(|(guard, fault)| outcome_of(&matrix.cell(*guard, *fault)) == Some(outcome));
     Legend {
+        count: count.count().to_string(),
         glyph: side::glyph(outcome),
         word: words.say(&format!("outcome-{}", outcome.name())),
         means: words.say(&format!("means-{}", outcome.name())),
@@ -116,35 +128,56 @@ fn row(words: &Words, matrix: &Matrix, guard: Guard) -> Row {
     let complete = cells.iter().all(|cell| matches!(cell, Cell::Done(_) | Cell::NoResult));
     let views = Fault::ALL.iter().zip(&cells);
     Row {
+        name: guard.name(),
         guard: words.say(&format!("guard-{}", guard.name())),
         is_ours: guard == Guard::Payonce,
         cells: views.map(|(fault, cell)| view(words, guard, *fault, cell)).collect(),
         right: match complete {
-            true => words.with("of-ten", &[("count", &right.to_string())]),
+            true => words.with(
+                "of-all",
+                &[("count", &right.to_string()), ("all", &Fault::ALL.len().to_string())],
+            ),
             false => String::new(),
         },
     }
 }
 
 fn is_right(cell: &Cell) -> bool {
-    let Cell::Done(run) = cell else { return false };
-    run.verdict().is_some_and(|verdict| verdict.outcome.is_right())
+    outcome_of(cell).is_some_and(Outcome::is_right)
+}
+
+fn outcome_of(cell: &Cell) -> Option<Outcome> {
+    let Cell::Done(run) = cell else { return None };
+    run.verdict().map(|verdict| verdict.outcome)
+}
+
+const DOTTED: &str = r#"<circle class="s g-plain hole dots" cx="9" cy="9" r="7"/>"#;
+
+/// A ring that fills with the runs.
+fn filling(done: usize, all: usize) -> String {
+    format!(
+        r#"<circle class="s g-line hole" cx="9" cy="9" r="7"/><circle class="s g-ink hole" cx="9" cy="9" r="7" pathLength="{all}" stroke-dasharray="{done} {all}" transform="rotate(-90 9 9)"/>"#
+    )
 }
 
 fn view(words: &Words, guard: Guard, fault: Fault, cell: &Cell) -> CellView {
     let fault_name = words.say(&format!("fault-{}", fault.name()));
-    let plain = |word: String| CellView {
+    let open = |glyph: String, word: String| CellView {
         fault: fault_name.clone(),
         tone: "open",
-        glyph: r#"<circle class="s g-plain hole dots" cx="9" cy="9" r="7"/>"#,
+        glyph,
         word,
         says: String::new(),
+        why: String::new(),
         href: String::new(),
+        beside: String::new(),
     };
+    let plain = |word: String| open(DOTTED.to_owned(), word);
     match cell {
         Cell::Queued => plain(words.say("cell-queued")),
         Cell::NoResult => plain(words.say("cell-none")),
-        Cell::Running(done, all) => plain(
+        Cell::Running(done, all) => open(
+            filling(*done, *all),
             words.with("cell-running", &[("done", &done.to_string()), ("all", &all.to_string())]),
         ),
         Cell::Done(run) => {
@@ -153,9 +186,14 @@ fn view(words: &Words, guard: Guard, fault: Fault, cell: &Cell) -> CellView {
             CellView {
                 fault: fault_name.clone(),
                 tone: outcome.tone(),
-                glyph: side::glyph(outcome),
+                glyph: side::glyph(outcome).to_owned(),
                 word: words.say(&format!("outcome-{}", outcome.name())),
                 says: side::sentence(words, run.spec, &verdict),
+                why: side::why(words, run.spec, outcome),
+                beside: match guard {
+                    Guard::Payonce => String::new(),
+                    _ => format!("/lab?left={}&right=payonce&fault={}", guard.name(), fault.name()),
+                },
                 href: format!(
                     "/lab?left={}&right=&fault={}&run={}",
                     guard.name(),

@@ -5,7 +5,8 @@ use askama::Template;
 
 use super::super::layout::{Layout, Section, Theme};
 use super::super::response::{self, Shown};
-use super::side::{self, Side};
+use super::code::Line;
+use super::side::{Charge, Side};
 use super::{Entered, Setup, lab};
 use crate::app::App;
 use crate::lab::diagram::{Clock, Look, Scene, draw, gutter};
@@ -30,13 +31,12 @@ async fn show(app: &App, request: &HttpRequest, setup: &Setup) -> Shown {
     let run = lab.runs().get(id, &entered.owner()).ok_or_else(Problem::not_found)?;
     let side = Side::of(&run, words).ok_or_else(Problem::not_found)?;
     let scene = Scene::of(run.spec, &run.events(), words, false);
-    let clock = Clock::new(scene.moments(), 1.35);
+    let clock = Clock::new(scene.moments(), 1.0);
     let all = scene.arrows.len();
     let step = setup.step.unwrap_or(1).clamp(1, all.max(1));
-    let look = Look { width: 1180.0, scale: 1.35, narrow: false, id: "p", title: &side.sentence };
     let arrow = scene.arrows.get(step - 1);
     let coins = scene.arrows.iter().take(step).filter_map(|arrow| arrow.coin).count();
-    let coins = i64::try_from(coins).unwrap_or_default();
+    let charged = i64::try_from(coins).unwrap_or_default();
     let address = |step: usize| format!("/lab/present?run={id}&step={step}");
     let mut layout = entered.layout;
     layout.theme = layout.theme.or(Some(Theme::Dark));
@@ -45,7 +45,8 @@ async fn show(app: &App, request: &HttpRequest, setup: &Setup) -> Shown {
         w: words,
         guard: side.guard.clone(),
         fault: words.say(&format!("fault-{}", run.spec.fault.name())),
-        board: format!("{}{}", gutter(&clock, 84.0, words), draw(&scene, &clock, look, words)),
+        board: boards(&scene, &side.sentence, words),
+        charges: side.charges.into_iter().take(coins).collect(),
         row: arrow.map_or(0, |arrow| clock.index(arrow.moment)),
         says: arrow.map(|arrow| arrow.sentence(words)).unwrap_or_default(),
         verdict: if step == all {
@@ -53,8 +54,8 @@ async fn show(app: &App, request: &HttpRequest, setup: &Setup) -> Shown {
         } else {
             None
         },
-        so_far: dollars(coins * price()),
-        charged: coins,
+        so_far: dollars(charged * price()),
+        charged,
         step: words.with("present-step", &[("step", &step.to_string()), ("all", &all.to_string())]),
         previous: (step > 1).then(|| address(step - 1)),
         next: (step < all).then(|| address(step + 1)),
@@ -63,6 +64,20 @@ async fn show(app: &App, request: &HttpRequest, setup: &Setup) -> Shown {
         file: side.file,
     };
     Ok(entered.visitor.show(request, &page))
+}
+
+/// The same diagram for a projector, a laptop and a phone; the stylesheet shows one of them.
+fn boards(scene: &Scene, title: &str, words: &Words) -> String {
+    let sizes =
+        [("big", 1160.0, 1.35, 84.0), ("mid", 776.0, 1.1, 72.0), ("small", 292.0, 1.0, 36.0)];
+    let board = |(id, width, scale, clock_width): (&str, f64, f64, f64)| {
+        let clock = Clock::new(scene.moments(), scale);
+        let look = Look { width, scale, narrow: id == "small", id, title };
+        let (time, drawing) =
+            (gutter(&clock, clock_width, words), draw(scene, &clock, look, words));
+        format!("<div class=\"board {id}\">{time}{drawing}</div>")
+    };
+    sizes.map(board).concat()
 }
 
 impl Setup {
@@ -84,12 +99,13 @@ struct Present {
     row: usize,
     says: String,
     verdict: Option<(String, &'static str, String)>,
+    charges: Vec<Charge>,
     so_far: String,
     charged: i64,
     step: String,
     previous: Option<String>,
     next: Option<String>,
     leave: String,
-    line: Option<side::Line>,
+    line: Option<Line>,
     file: &'static str,
 }

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use super::code::{Line, code, reason};
 use crate::lab::diagram::{Clock, Look, Scene, draw, gutter};
 use crate::lab::verdict::{Outcome, Verdict, dollars, price};
 use crate::lab::words::Words;
-use crate::lab::{Fault, Guard, Run, Saw, Spec, source};
+use crate::lab::{Fault, Guard, Run, Saw, Spec};
 
 /// One guard's half of the page.
 pub(super) struct Side {
@@ -45,13 +46,6 @@ pub(super) struct Saw2 {
     pub(super) number: u32,
     pub(super) says: String,
     pub(super) replayed: bool,
-}
-
-pub(super) struct Line {
-    pub(super) number: usize,
-    pub(super) text: String,
-    /// `bad`, `good` or nothing.
-    pub(super) class: &'static str,
 }
 
 const STATEMENT_LINES: usize = 4;
@@ -124,23 +118,23 @@ pub(super) fn sentence(words: &Words, spec: Spec, verdict: &Verdict) -> String {
             words.with("verdict-many", &[("times", &times), amount[0]])
         }
         Outcome::Twice => words.with("verdict-twice", &amount),
-        Outcome::Lost => words.with("verdict-lost", &amount),
+        Outcome::Lost => words.with("verdict-lost", &[("amount", &dollars(lost(verdict)))]),
         Outcome::Stuck if verdict.charged == 0 => words.say("verdict-cannot"),
+        Outcome::Stuck if !verdict.books.orders.is_empty() => words.with("verdict-untold", &amount),
         Outcome::Stuck => words.with("verdict-stuck", &amount),
         Outcome::Wrong => words.say("verdict-wrong"),
         Outcome::Refused => words.with("verdict-refused", &amount),
     }
 }
 
-/// Which of a guard's lines a fault brings out.
-const fn reason(fault: Fault) -> &'static str {
-    match fault {
-        Fault::Double | Fault::Network | Fault::Lost | Fault::Tabs | Fault::Crowd => "race",
-        Fault::Kill => "crash",
-        Fault::Cart => "cart",
-        Fault::Card => "card",
-        Fault::Flush | Fault::Day => "day",
-    }
+/// What was charged for carts that have no order.
+fn lost(verdict: &Verdict) -> i64 {
+    let books = &verdict.books;
+    let has_order = |customer: u32, cart: u32| {
+        books.orders.iter().any(|order| order.customer == customer && order.cart == cart)
+    };
+    let of_worst = books.charges.iter().filter(|charge| charge.customer == verdict.worst);
+    of_worst.filter(|c| !has_order(c.customer, c.cart)).map(|charge| charge.amount).sum()
 }
 
 /// Why it came out like this.
@@ -224,29 +218,6 @@ fn presses(words: &Words, verdict: &Verdict) -> Vec<Saw2> {
     verdict.presses.iter().map(saw).collect()
 }
 
-/// The guard's source, the lines that decide marked and the marks taken out.
-fn code(spec: Spec, outcome: Outcome) -> (&'static str, Vec<Line>) {
-    let (file, text) = source(spec.guard);
-    let wanted = reason(spec.fault);
-    let marks = |line: &str, mark: &str| {
-        line.split_once("// !")
-            .is_some_and(|(_, marks)| marks.split(" !").any(|m| m.trim() == mark))
-    };
-    let wanted = if text.lines().any(|line| marks(line, wanted)) { wanted } else { "race" };
-    let class = if outcome.is_right() { "good" } else { "bad" };
-    // Where a fault does not hurt a guard, no line of it is to be praised.
-    let silent = outcome.is_right() && spec.guard != Guard::Payonce;
-    let lines: Vec<&str> = text.lines().collect();
-    let marked = lines.iter().position(|line| marks(line, wanted)).unwrap_or_default();
-    let from = if lines.len() > 40 { marked.saturating_sub(12) } else { 0 };
-    let line = |(index, line): (usize, &&str)| Line {
-        number: index + 1,
-        text: line.split(" // !").next().unwrap_or_default().to_owned(),
-        class: if !silent && marks(line, wanted) { class } else { "" },
-    };
-    (file, lines.iter().enumerate().skip(from).take(40).map(line).collect())
-}
-
 /// The run as an ordered list.
 fn steps(run: &Run, words: &Words) -> Vec<String> {
     let scene = Scene::of(run.spec, &run.events(), words, false);
@@ -285,10 +256,10 @@ pub(super) fn board(runs: &[Arc<Run>], words: &Words) -> String {
         let look = Look { width: 292.0, scale: 1.0, narrow: true, id: &id, title: &title };
         let name =
             crate::lab::diagram::escaped(&words.say(&format!("guard-{}", run.spec.guard.name())));
-        out.push_str(&format!("<h3 class=\"board-name\">{name}</h3><div class=\"board narrow\">"));
+        out.push_str(&format!("<section class=\"narrow\" data-side=\"{index}\"><h3 class=\"board-name\">{name}</h3><div class=\"board\">"));
         out.push_str(&gutter(&clock, 36.0, words));
         out.push_str(&draw(scene, &clock, look, words));
-        out.push_str("</div>");
+        out.push_str("</div></section>");
     }
     out
 }
