@@ -5,6 +5,7 @@
 
 mod accounts;
 mod app;
+mod chromium;
 mod crash;
 mod documents;
 mod embedded;
