@@ -294,6 +294,22 @@ mod tests {
     }
 
     #[test]
+    fn up_to_256_leaves_are_marked_each() {
+        let pointers = |leaves: usize| {
+            let list = |last: usize| {
+                let numbers: Vec<String> = (1..leaves).map(|n| n.to_string()).collect();
+                format!("[{}]", [numbers, vec![last.to_string()]].concat().join(","))
+            };
+            let (one, other) = (claim("/v1/orders", &list(0)), claim("/v1/orders", &list(9999)));
+            let differences = one.marks.differences(&other.marks);
+            assert_eq!(differences.differs, ["body"]);
+            differences.pointers
+        };
+        assert_eq!(pointers(256), ["/255"]);
+        assert!(pointers(257).is_empty(), "only the body as a whole is marked");
+    }
+
+    #[test]
     fn a_body_of_thousands_of_leaves_has_bounded_marks() {
         let list: Vec<String> = (0..5000).map(|n| n.to_string()).collect();
         let marks = claim("/v1/orders", &format!("[{}]", list.join(","))).marks;

@@ -204,6 +204,7 @@ mod tests {
         let _ticket = lead(&flights, &same);
         assert_eq!(join(&flights, &same).wait(Duration::ZERO).await, Waited::TimedOut);
         assert!(matches!(flights.enter(&claim("other", "/a")), Entry::Full));
+        assert_eq!((flights.len(), flights.is_empty()), (1, false));
     }
 
     #[tokio::test]

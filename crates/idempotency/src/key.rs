@@ -192,6 +192,22 @@ mod tests {
     }
 
     #[test]
+    fn a_log_shows_the_beginning_of_a_keys_hash() {
+        // SHA-256 of "abc" begins with these digits (FIPS 180-4).
+        assert_eq!(Key::from_bare(b"abc").unwrap().log_hash(), "ba7816bf");
+    }
+
+    #[test]
+    fn scopes_of_two_kinds_differ_in_length_and_are_read_back() {
+        let (account, digest) = (Scope::account([7; 16]), Scope::digest(b"ada@example.com"));
+        assert_eq!((account.as_bytes(), digest.as_bytes().len()), (&[7; 16][..], 32));
+        assert_ne!(Scope::digest(b"ada@example.com"), Scope::digest(b"eve@example.com"));
+        for scope in [account, digest] {
+            assert_eq!(Scope::from_stored(scope.as_bytes()), scope);
+        }
+    }
+
+    #[test]
     fn a_key_does_not_show_in_debug_output() {
         let key = Key::from_bare(b"tell-nobody").unwrap();
         assert!(!format!("{key:?}").contains("tell"));

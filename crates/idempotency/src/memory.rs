@@ -63,3 +63,71 @@ fn weight(finished: &Finished) -> u32 {
     let bytes = finished.reply.body().len() + 512;
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fingerprint::{Fingerprint, Marks};
+    use crate::key::{Key, Scope};
+    use crate::record::Outcome;
+    use crate::reply::Reply;
+    use time::OffsetDateTime;
+
+    const LONG: Duration = Duration::from_hours(1);
+
+    fn identity(key: &str) -> Identity {
+        let key = Key::from_bare(key.as_bytes()).unwrap();
+        Identity { scope: Scope::account([1; 16]), key }
+    }
+
+    fn finished(bytes: usize) -> Finished {
+        Finished {
+            fingerprint: Fingerprint([9; 32]),
+            marks: Marks::default(),
+            outcome: Outcome::Completed,
+            reply: Reply::new(201, "application/json", vec![b' '; bytes]),
+            expires_at: OffsetDateTime::UNIX_EPOCH,
+            resource: None,
+        }
+    }
+
+    #[test]
+    fn a_reply_is_kept_for_its_key_alone() {
+        let memory = Memory::new(1 << 20);
+        memory.put(identity("k"), finished(3), LONG);
+        assert_eq!(memory.get(&identity("k")), Some(finished(3)));
+        assert_eq!(memory.get(&identity("other")), None);
+        memory.clear();
+        assert_eq!(memory.get(&identity("k")), None);
+    }
+
+    #[test]
+    fn a_reply_is_forgotten_when_its_life_is_over() {
+        let memory = Memory::new(1 << 20);
+        memory.put(identity("dead"), finished(3), Duration::ZERO);
+        assert_eq!(memory.get(&identity("dead")), None);
+        memory.put(identity("short"), finished(3), Duration::from_millis(20));
+        memory.put(identity("long"), finished(3), LONG);
+        let until = Instant::now() + Duration::from_secs(10);
+        while memory.get(&identity("short")).is_some() {
+            assert!(Instant::now() < until, "it is still there");
+            std::thread::yield_now();
+        }
+        assert!(memory.get(&identity("long")).is_some());
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded_by_bytes() {
+        let memory = Memory::new(10_000);
+        for number in 0..5 {
+            memory.put(identity(&format!("first-{number}")), finished(1000), LONG);
+        }
+        memory.replies.run_pending_tasks();
+        assert_eq!(memory.replies.entry_count(), 5, "five of 1.5 kB fit");
+        for number in 0..1000 {
+            memory.put(identity(&format!("k-{number}")), finished(1000), LONG);
+        }
+        memory.replies.run_pending_tasks();
+        assert!(memory.replies.entry_count() <= 6, "{}", memory.replies.entry_count());
+    }
+}

@@ -198,6 +198,21 @@ mod tests {
     }
 
     #[test]
+    fn a_cached_reply_is_for_its_own_request() {
+        let Claim { fingerprint, marks, .. } = claim("/a");
+        let reply = Reply::new(201, "application/json", "{}");
+        let outcome = Outcome::Completed;
+        let kept = Finished { fingerprint, marks, outcome, reply, expires_at: NOW, resource: None };
+        assert_eq!(kept.clone().admit(&claim("/a")), Admission::Replay(kept.clone()));
+        assert!(matches!(kept.admit(&claim("/b")), Admission::Reused(differences)
+            if differences.differs == ["path"]));
+        assert_eq!(
+            (Outcome::Completed.as_str(), Outcome::Failed.as_str()),
+            ("completed", "failed")
+        );
+    }
+
+    #[test]
     fn the_same_request_gets_what_the_state_says() {
         let same = claim("/a");
         let admit = |state| record(state).admit(&same, NOW);

@@ -131,6 +131,21 @@ mod tests {
     }
 
     #[test]
+    fn headers_have_their_names_and_their_order() {
+        let reply = Reply::new(201, "application/json", "{}")
+            .with(ReplyHeader::Location, "/a")
+            .with(ReplyHeader::ETag, "\"1\"")
+            .with(ReplyHeader::ContentLanguage, "en");
+        let names: Vec<&str> = reply.headers().iter().map(|(header, _)| header.name()).collect();
+        assert_eq!(
+            names,
+            ["content-type", "content-digest", "location", "etag", "content-language"]
+        );
+        assert_eq!(reply.header(ReplyHeader::Location), Some("/a"));
+        assert_eq!(Reply::new(204, "application/json", "").header(ReplyHeader::ContentType), None);
+    }
+
+    #[test]
     fn a_reply_survives_storage_and_an_empty_one_is_like_any_other() {
         let order = Reply::new(201, "application/json", "{}")
             .with(ReplyHeader::Location, "/v1/orders/ord_1");
