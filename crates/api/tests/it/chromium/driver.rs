@@ -20,6 +20,7 @@ const END: Duration = Duration::from_secs(10);
 
 pub(super) struct Driver {
     process: Child,
+    browser: Option<Pid>,
     session: String,
     http: Client,
     profile: TempDir,
@@ -34,6 +35,7 @@ impl Driver {
         let http = Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();
         let mut driver = Self {
             process,
+            browser: None,
             session: format!("http://127.0.0.1:{port}/session"),
             http,
             profile,
@@ -42,6 +44,8 @@ impl Driver {
         let wanted = driver.wanted(habits);
         let made = driver.tell(Method::POST, "", Some(wanted)).await.unwrap();
         driver.session = format!("{}/{}", driver.session, made["sessionId"].as_str().unwrap());
+        let browser = made["capabilities"]["goog:processID"].as_i64().unwrap();
+        driver.browser = Pid::from_raw(browser.try_into().unwrap());
         driver
     }
 
@@ -54,6 +58,11 @@ impl Driver {
             "--no-sandbox".to_owned(),
             "--disable-dev-shm-usage".to_owned(),
             "--no-first-run".to_owned(),
+            "--disable-gpu".to_owned(),
+            "--disable-quic".to_owned(),
+            "--disable-background-networking".to_owned(),
+            "--disable-component-update".to_owned(),
+            "--disable-sync".to_owned(),
             format!("--user-data-dir={profile}"),
             format!("--lang={}", habits.language),
             format!("--accept-lang={}", habits.language),
@@ -99,18 +108,20 @@ impl Driver {
 }
 
 impl Drop for Driver {
-    /// Asked to end, chromedriver ends its browser too.
+    /// Asked to end, chromedriver should end its browser too, but does not always.
     fn drop(&mut self) {
         let _ = kill_process(Pid::from_child(&self.process), Signal::TERM);
         let until = Instant::now() + END;
-        while Instant::now() < until {
-            if self.process.try_wait().unwrap().is_some() {
-                return;
+        while self.process.try_wait().unwrap().is_none() {
+            if Instant::now() >= until {
+                let _ = self.process.kill();
+                let _ = self.process.wait();
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        if let Some(browser) = self.browser {
+            let _ = kill_process(browser, Signal::KILL);
+        }
     }
 }
 
