@@ -53,3 +53,6 @@ create index idempotency_record_expires_at on idempotency_record (expires_at)
     where state in ('completed', 'failed');
 create index idempotency_record_recover_at on idempotency_record (recover_at)
     where state in ('processing', 'unknown');
+-- To count what one account has under way.
+create index idempotency_record_unfinished on idempotency_record (scope)
+    where state in ('processing', 'unknown');

@@ -16,7 +16,7 @@ use crate::accounts::Sessions;
 use crate::budget::Budgets;
 use crate::catalog::Catalogue;
 use crate::clock::Clock;
-use crate::config::{Mail, Timing};
+use crate::config::{Limits, Mail, Timing};
 use crate::db::{self, Db};
 use crate::fault;
 use crate::mail::smtp::Mailer;
@@ -43,6 +43,8 @@ pub struct App(Arc<Shared>);
 pub struct Shared {
     /// Leases, deadlines, lifetimes.
     pub limits: Timing,
+    /// What clients may do.
+    pub clients: Limits,
     /// The database's time.
     pub clock: Clock,
     /// Connections.
@@ -102,6 +104,8 @@ pub struct Ingredients {
     pub mail: Mail,
     /// Leases, deadlines, lifetimes.
     pub limits: Timing,
+    /// What clients may do.
+    pub clients: Limits,
     /// Demo mode.
     pub demo: bool,
     /// Whether other machines may read the metrics.
@@ -124,6 +128,7 @@ impl App {
         let redis = ingredients.redis_url.map(|url| Redis::new(&url, sealer)).transpose()?;
         Ok(Self(Arc::new(Shared {
             limits: ingredients.limits,
+            clients: ingredients.clients,
             clock,
             db,
             flights: Flights::new(FLIGHTS_MAX),

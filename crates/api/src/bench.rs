@@ -47,7 +47,7 @@ async fn unguarded_order(
 ) -> Result<HttpResponse, Problem> {
     let account = bearer::authenticate(&app, request.headers()).await?;
     let document = guard::exempt_body(&request, payload).await?;
-    let body: Result<CreateOrder, Problem> = guard::parse(document.as_bytes());
+    let body: Result<CreateOrder, Problem> = guard::parse(&document);
     let create = Create { account, cart: None, body };
     let (order, reply) = create.without_guard(&app).await.map_err(|stop| match stop {
         Stop::Refused(problem) | Stop::Passing(problem) => problem,

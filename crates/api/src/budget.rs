@@ -2,14 +2,20 @@
 //!
 //! A client that repeats a request must never be told to go away because it repeated it. So the
 //! look-up comes first, and only what would really execute is counted. In demo mode there are no limits.
+//!
+//! Keys whose outcome is not known cost work until it is: each is asked after for as long as it
+//! takes. So one account may have only so many of them, whoever lost the answers.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use governor::clock::{Clock as _, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
-use idempotency::Scope;
+use idempotency::{Scope, postgres};
+use sqlx::PgConnection;
 
+use crate::app::App;
+use crate::operation::Stop;
 use crate::problem::{Code, Problem};
 
 /// New operations of one account: so many a second, and that many at once.
@@ -17,6 +23,8 @@ const EXECUTIONS_PER_S: NonZeroU32 = NonZeroU32::new(20).expect("not zero");
 const EXECUTIONS_BURST: NonZeroU32 = NonZeroU32::new(200).expect("not zero");
 /// Sign-ins and new accounts by one e-mail: guessing has to be slow.
 const SIGN_INS_PER_MINUTE: NonZeroU32 = NonZeroU32::new(10).expect("not zero");
+/// When to ask again: recovery looks every few seconds.
+const UNRESOLVED_PAUSE_S: u64 = 5;
 /// Accounts whose budget is full again are forgotten once there are this many.
 const KNOWN_MAX: usize = 100_000;
 
@@ -55,6 +63,21 @@ impl Budgets {
         let scope = Scope::digest(email.as_bytes());
         self.0.as_ref().map_or(Ok(()), |limits| take(&limits.sign_ins, &scope))
     }
+}
+
+/// Refuses one more key without an outcome, if the account has as many as it may. To be asked in
+/// the transaction that has just claimed the key: a key that is known never comes this far.
+///
+/// # Errors
+/// `rate_limited`; nothing was sent, and the claim goes with the transaction.
+pub async fn unresolved(app: &App, tx: &mut PgConnection, scope: &Scope) -> Result<(), Stop> {
+    let Some(most) = app.clients.unresolved_keys_max.map(i64::from) else { return Ok(()) };
+    if postgres::unfinished(tx, scope, most + 1).await? <= most {
+        return Ok(());
+    }
+    metrics::counter!("payonce_unresolved_refused_total").increment(1);
+    let detail = "Too many requests of this account have no outcome yet. Nothing was done.";
+    Err(Stop::Passing(Problem::new(Code::RateLimited, detail).retry_after(UNRESOLVED_PAUSE_S)))
 }
 
 fn take(limiter: &DefaultKeyedRateLimiter<Scope>, scope: &Scope) -> Result<(), Problem> {

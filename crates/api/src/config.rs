@@ -2,6 +2,7 @@
 //!
 //! [`Config`] is what was written, [`Settings`] what it means: checked, with secrets wrapped.
 
+mod clients;
 mod secret;
 mod settings;
 
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub use clients::Limits;
 pub use secret::Redacted;
 pub use settings::{Database, Mail, Settings, Timing};
 
@@ -22,6 +24,8 @@ pub struct Config {
     pub command: Option<Command>,
     #[command(flatten)]
     pub listen: Listen,
+    #[command(flatten)]
+    pub clients: Clients,
     #[command(flatten)]
     pub stores: Stores,
     #[command(flatten)]
@@ -68,6 +72,22 @@ pub struct Listen {
     /// Answer /metrics to other machines too
     #[arg(long, global = true, env = "PAYONCE_METRICS_OPEN")]
     pub metrics_open: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Clients")]
+pub struct Clients {
+    /// Origins whose pages may call the API from a browser, https://shop.example.com, a comma
+    /// between two; none if not set
+    #[arg(long, global = true, env = "PAYONCE_CORS_ORIGINS")]
+    pub cors_origins: Option<String>,
+    /// How long the head of a request, and its body, may take to arrive, milliseconds
+    #[arg(long, global = true, env = "PAYONCE_PATIENCE_MS", default_value = "15000", value_parser = millis)]
+    pub patience_ms: Duration,
+    /// Payments and refunds of one account that may be without an outcome at the same time; 200 if
+    /// not set, and any number in a demo
+    #[arg(long, global = true, env = "PAYONCE_UNRESOLVED_KEYS_MAX", value_parser = keys)]
+    pub unresolved_keys_max: Option<u32>,
 }
 
 #[derive(Args, Clone, Debug)]
@@ -210,6 +230,13 @@ fn count(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(number @ 1..=256) => Ok(number),
         _ => Err("give a whole number from 1 to 256".to_owned()),
+    }
+}
+
+fn keys(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(number @ 1..=1_000_000) => Ok(number),
+        _ => Err("give a whole number from 1 to 1000000".to_owned()),
     }
 }
 

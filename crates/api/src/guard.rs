@@ -94,8 +94,10 @@ impl Guarded {
     /// # Errors
     /// `validation_failed` for unknown members, wrong types and missing ones.
     pub fn body<T: DeserializeOwned>(&self) -> Result<T, Problem> {
-        let document = self.document.as_ref().map_or(&b"{}"[..], Canonical::as_bytes);
-        parse(document)
+        match &self.document {
+            Some(document) => parse(document),
+            None => parse(&Canonical::parse(b"{}").expect("this is an object")),
+        }
     }
 
     /// Runs the operation under the key and turns its answer into the response.
@@ -240,7 +242,7 @@ fn email_scope(document: Option<&Canonical>) -> Scope {
         email: String,
     }
     let email = document
-        .and_then(|document| serde_json::from_slice::<HasEmail>(document.as_bytes()).ok())
+        .and_then(|document| document.read::<HasEmail>().ok())
         .map(|has| has.email.trim().to_lowercase())
         .unwrap_or_default();
     Scope::digest(email.as_bytes())
@@ -310,18 +312,10 @@ fn json(headers: &HeaderMap, bytes: &[u8]) -> Result<Canonical, Problem> {
 ///
 /// # Errors
 /// `validation_failed`.
-pub fn parse<T: DeserializeOwned>(document: &[u8]) -> Result<T, Problem> {
-    // A list would pass for an object whose members come in this order.
-    if !document.starts_with(b"{") {
-        return Err(Problem::invalid("", "Expected an object."));
-    }
-    let mut deserializer = serde_json::Deserializer::from_slice(document);
-    serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+pub fn parse<T: DeserializeOwned>(document: &Canonical) -> Result<T, Problem> {
+    serde_path_to_error::deserialize(document.reader()).map_err(|error| {
         let pointer = pointer(error.path());
-        let message = error.inner().to_string();
-        // The position is one in the canonical form, which nobody has seen.
-        let message = message.rsplit_once(" at line ").map_or(&*message, |(text, _)| text);
-        Problem::invalid(pointer, sentence(&without_value(message)))
+        Problem::invalid(pointer, sentence(&without_value(&error.inner().to_string())))
     })
 }
 
@@ -360,11 +354,4 @@ fn sentence(text: &str) -> String {
 /// [`KeyError`] for a form's hidden field that is not a key.
 pub fn form_key(hidden: &str, part: &str) -> Result<Key, KeyError> {
     Key::from_bare(format!("{hidden}/{part}").as_bytes())
-}
-
-/// Extractor settings for every scope: the framework's errors in our words.
-pub fn query_config() -> web::QueryConfig {
-    web::QueryConfig::default().error_handler(|_, request| {
-        Problem::invalid("", "The query is malformed.").at(request.path()).into()
-    })
 }

@@ -18,7 +18,7 @@ pub struct MoneyShape {
     #[schema(example = 2400, minimum = -9_007_199_254_740_991_i64, maximum = 9_007_199_254_740_991_i64)]
     pub amount: i64,
     /// `USD`, `EUR`, `GBP`, `JPY`, `KWD`
-    #[schema(value_type = String, example = "USD", min_length = 3, max_length = 3)]
+    #[schema(value_type = String, example = "USD", pattern = "^(USD|EUR|GBP|JPY|KWD)$")]
     pub currency: Currency,
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use utoipa::openapi::extensions::ExtensionsBuilder;
 use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
-use utoipa::openapi::{OpenApi as Document, Ref, RefOr};
+use utoipa::openapi::{OpenApi as Document, Ref, RefOr, Required, Schema};
 use utoipa::{Modify, OpenApi, ToSchema};
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
@@ -232,6 +232,7 @@ fn complete(operation: &mut Operation, route: &RouteFacts) {
         operation.responses.responses.entry(status.to_string()).or_insert(problem);
     }
     refusals_are_problems(operation);
+    bodies_are_objects(operation);
     show(operation, route);
 }
 
@@ -260,6 +261,18 @@ fn show(operation: &mut Operation, route: &RouteFacts) {
                 }
                 _ => content.example = examples::response(&name),
             }
+        }
+    }
+}
+
+/// A body that may be left out is not one that may be `null`.
+fn bodies_are_objects(operation: &mut Operation) {
+    let Some(RefOr::T(body)) = &mut operation.request_body else { return };
+    for content in body.content.values_mut() {
+        let RefOr::T(content) = content else { continue };
+        if let Some(RefOr::T(Schema::OneOf(choice))) = &content.schema {
+            content.schema = choice.items.first().cloned();
+            body.required = Some(Required::False);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Lists in pages: `?limit=` 1 to 100, an opaque cursor, the next one in the answer.
 
+use actix_web::{HttpRequest, web};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,18 @@ pub struct Page<T: ToSchema> {
 }
 
 impl Window {
+    /// The window that a request asks for. Read it after authentication: whoever is not known is
+    /// not told what is wrong with a query.
+    ///
+    /// # Errors
+    /// `validation_failed` for a query that is none of a list.
+    pub fn of(request: &HttpRequest) -> Result<Self, Problem> {
+        let query = web::Query::<Self>::from_query(request.query_string());
+        query
+            .map(web::Query::into_inner)
+            .map_err(|_| Problem::invalid("", "The query is malformed."))
+    }
+
     /// How many to show.
     ///
     /// # Errors

@@ -6,6 +6,7 @@
 
 use actix_web::dev::HttpServiceFactory;
 use actix_web::http::{Method, header};
+use actix_web::middleware::{Condition, from_fn};
 use actix_web::{FromRequest, Handler, HttpRequest, HttpResponse, Responder, Route, web};
 use serde::Serialize;
 use serde_json::json;
@@ -15,6 +16,7 @@ use crate::app::App;
 use crate::catalog::{movement, read as products};
 use crate::guard::{Guarded, Rule, Rules};
 use crate::problem::{Code, Problem};
+use crate::serve::cors;
 use crate::webhooks::{endpoints, inbound};
 use crate::{openapi, orders, pages, payments, records, refunds};
 
@@ -186,7 +188,7 @@ impl Api {
     }
 
     /// The routes for actix-web. Fixed segments go before placeholders.
-    pub fn into_services(mut self) -> Vec<impl HttpServiceFactory + 'static> {
+    pub fn into_services(mut self, origins: &[String]) -> Vec<impl HttpServiceFactory + use<>> {
         self.paths.sort_by_key(|entry| entry.path.replace('{', "~"));
         self.paths
             .into_iter()
@@ -200,9 +202,12 @@ impl Api {
                 for (_, route) in routes {
                     resource = resource.route(route);
                 }
-                resource.default_service(web::to(move |request: HttpRequest| {
-                    std::future::ready(wrong_method(&request, &allow))
-                }))
+                resource
+                    .default_service(web::to(move |request: HttpRequest| {
+                        std::future::ready(wrong_method(&request, &allow))
+                    }))
+                    .wrap(Condition::new(!origins.is_empty(), cors::cors(origins)))
+                    .wrap(Condition::new(!origins.is_empty(), from_fn(cors::refusals)))
             })
             .collect()
     }

@@ -4,6 +4,8 @@
 //! backwards; running requests finish before anything they stand on goes.
 
 mod banner;
+pub(crate) mod cors;
+mod patience;
 pub mod provider;
 pub mod web;
 
@@ -110,6 +112,7 @@ async fn application(
         allow_loopback_webhooks: settings.allow_loopback_webhooks,
         mail: settings.mail.clone(),
         limits: settings.timing,
+        clients: settings.clients.clone(),
         demo: settings.demo,
         metrics_open: settings.metrics_open,
     })

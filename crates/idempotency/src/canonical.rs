@@ -4,12 +4,16 @@
 //! collapse and duplicate members vanish. Two different requests would then
 //! have one fingerprint. This module refuses such documents first.
 
+mod read;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 use thiserror::Error;
+
+pub use read::ReadError;
 
 /// The largest integer a double holds without a gap, 2^53 − 1 (RFC 7493, section 2.2).
 pub const NUMBER_MAX: f64 = 9_007_199_254_740_991.0;
@@ -51,6 +55,20 @@ impl Canonical {
     /// The canonical bytes: what is hashed, and what a handler parses.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// The document for serde, which reads it more strictly than JSON text: an object is an
+    /// object, and a word is a text.
+    pub fn reader(&self) -> impl Deserializer<'_, Error = ReadError> {
+        &self.root
+    }
+
+    /// The document as a type.
+    ///
+    /// # Errors
+    /// [`ReadError`] where it does not have the type's shape.
+    pub fn read<'de, T: Deserialize<'de>>(&'de self) -> Result<T, ReadError> {
+        T::deserialize(&self.root)
     }
 
     /// The same document with each named top-level text member replaced by `veil(text)`.

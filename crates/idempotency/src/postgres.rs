@@ -137,6 +137,28 @@ pub async fn insert_processing(
     Ok(Attempt { identity: claim.identity.clone(), fence: 1, subject })
 }
 
+/// How many keys of a scope are unfinished; counts no further than `at_most`.
+///
+/// # Errors
+/// Those of the database.
+pub async fn unfinished(
+    connection: &mut PgConnection,
+    scope: &Scope,
+    at_most: i64,
+) -> sqlx::Result<i64> {
+    sqlx::query_scalar(
+        "select count(*) from (
+             select from idempotency_record
+             where scope = $1 and state in ('processing', 'unknown')
+             limit $2
+         ) as unfinished",
+    )
+    .bind(scope.as_bytes())
+    .bind(at_most)
+    .fetch_one(connection)
+    .await
+}
+
 /// Takes the fence after `fence`, if its lease is over. `None`: somebody was faster.
 ///
 /// # Errors

@@ -19,7 +19,7 @@ use crate::problem::{Code, Problem};
 #[serde(deny_unknown_fields)]
 pub struct CreateAccount {
     /// Upper and lower case are the same.
-    #[schema(example = "ada@example.com", max_length = 254)]
+    #[schema(example = "ada@example.com", max_length = 254, format = "email")]
     pub email: String,
     /// 10 to 200 characters.
     #[schema(example = "correct horse battery", min_length = 10, max_length = 200, format = Password)]
@@ -31,7 +31,7 @@ pub struct CreateAccount {
 
 /// Creates an account
 #[utoipa::path(
-    post, path = "/v1/accounts", tag = "Accounts",
+    post, path = "/v1/accounts", tag = "Accounts", security(),
     request_body = CreateAccount,
     responses(
         (status = 201, description = "The account", body = AccountBody),

@@ -39,7 +39,7 @@ pub struct SessionBody {
 
 /// Signs in
 #[utoipa::path(
-    post, path = "/v1/sessions", tag = "Accounts",
+    post, path = "/v1/sessions", tag = "Accounts", security(),
     request_body = CreateSession,
     responses((status = 201, description = "A token", body = SessionBody)),
 )]
@@ -50,7 +50,7 @@ pub async fn create_session(
 ) -> Result<HttpResponse, Problem> {
     let at = |problem: Problem| problem.at(request.path());
     let document = guard::exempt_body(&request, payload).await.map_err(at)?;
-    let wish: CreateSession = guard::parse(document.as_bytes()).map_err(at)?;
+    let wish: CreateSession = guard::parse(&document).map_err(at)?;
     let Token { text, expires_at } = sign_in(&app, &wish, Kind::Bearer).await.map_err(at)?;
     Ok(HttpResponse::Created()
         .insert_header(("cache-control", "no-store"))

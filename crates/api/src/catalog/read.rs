@@ -12,12 +12,9 @@ use crate::problem::Problem;
     get, path = "/v1/products", tag = "Catalogue", params(Window), security(),
     responses((status = 200, description = "Products in the order of the catalogue", body = Page<ProductBody>)),
 )]
-pub async fn list_products(
-    app: App,
-    window: web::Query<Window>,
-    request: HttpRequest,
-) -> Result<HttpResponse, Problem> {
+pub async fn list_products(app: App, request: HttpRequest) -> Result<HttpResponse, Problem> {
     let at = |problem: Problem| problem.at(request.path());
+    let window = Window::of(&request).map_err(at)?;
     let limit = window.limit().map_err(at)?;
     let after = window.after::<i32>().map_err(at)?;
     let mut conn = app.db.connection().await.map_err(|error| at(error.into()))?;

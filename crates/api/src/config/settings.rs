@@ -10,7 +10,7 @@ use lettre::message::Mailbox;
 use reqwest::Url;
 
 use super::secret::{derived_webhook_secret, server_secret, webhook_secrets};
-use super::{Command, Config, Log, Redacted, Times};
+use super::{Command, Config, Limits, Log, Redacted, Times};
 use crate::db::Hosts;
 use crate::sweep::schedule::Schedule;
 use crate::webhooks::signature::Secret;
@@ -34,6 +34,7 @@ pub struct Settings {
     pub provider_webhook_url: Option<Url>,
     webhook_secrets: Option<Vec<Secret>>,
     pub timing: Timing,
+    pub clients: Limits,
     /// Only ever true in demo mode.
     pub allow_loopback_webhooks: bool,
     pub sweep: Schedule,
@@ -72,6 +73,7 @@ impl Settings {
     pub fn resolve(config: Config) -> anyhow::Result<Self> {
         let database = database(&config)?;
         let embedded = matches!(database, Database::Embedded(_));
+        let demo = config.stores.demo.unwrap_or(embedded) && !config.stores.no_demo;
         let settings = Self {
             command: config.command.unwrap_or_default(),
             listen: SocketAddr::new(config.listen.host, config.listen.port),
@@ -81,7 +83,7 @@ impl Settings {
             redis_url: redis_url(set(config.stores.redis_url))?,
             secret: secret(set(config.stores.secret))?,
             db_connections: config.stores.db_connections,
-            demo: config.stores.demo.unwrap_or(embedded) && !config.stores.no_demo,
+            demo,
             provider_url: url("PROVIDER_URL", set(config.provider.provider_url))?,
             provider_listen: SocketAddr::new(
                 config.provider.provider_host,
@@ -93,6 +95,7 @@ impl Settings {
             )?,
             webhook_secrets: webhooks(set(config.provider.provider_webhook_secret))?,
             timing: timing(&config.timing)?,
+            clients: Limits::resolve(&config.clients, demo)?,
             allow_loopback_webhooks: config.webhooks.allow_loopback_webhooks,
             sweep: sweep(&config.timing)?,
             mail: mail(set(config.mail.smtp_url), &config.mail.mail_from)?,
@@ -308,6 +311,21 @@ mod tests {
     }
 
     #[test]
+    fn a_demo_has_no_limit_of_unresolved_keys_unless_told() {
+        let limit = |flags: &[&str]| resolve(flags).unwrap().clients.unresolved_keys_max;
+        assert_eq!(limit(&[]), None);
+        assert_eq!(limit(&["--no-demo"]), Some(200));
+        assert_eq!(limit(&["--unresolved-keys-max=3"]), Some(3));
+    }
+
+    #[test]
+    fn origins_are_listed_one_by_one() {
+        let origins = "--cors-origins= https://shop.test , http://localhost:3000,";
+        let listed = resolve(&[origins]).unwrap().clients.origins;
+        assert_eq!(listed, ["https://shop.test", "http://localhost:3000"]);
+    }
+
+    #[test]
     fn webhooks_reach_this_machine_in_demo_mode_only() {
         assert!(!resolve(&[]).unwrap().allow_loopback_webhooks);
         assert!(resolve(&["--allow-loopback-webhooks"]).unwrap().allow_loopback_webhooks);
@@ -332,6 +350,11 @@ mod tests {
         for (flag, way_out) in [
             ("--port=70000", "--port"),
             ("--lease-ms=0", "1 or more"),
+            ("--patience-ms=0", "1 or more"),
+            ("--unresolved-keys-max=0", "1 to 1000000"),
+            ("--cors-origins=*", "https://shop.example.com"),
+            ("--cors-origins=null", "https://shop.example.com"),
+            ("--cors-origins=https://a.test,https://b.test/path", "https://b.test/path"),
             ("--db-connections=1", "2 to 256"),
             ("--secret=abc", "64 hex digits"),
             ("--database-url=mysql://x", "postgres://user"),

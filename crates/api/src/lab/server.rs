@@ -15,7 +15,7 @@ use super::guards;
 use super::shop::{Purchase, Shop};
 use super::spec::Guard;
 use crate::app::{App, Ingredients};
-use crate::config::{Mail, Timing};
+use crate::config::{Limits, Mail, Timing};
 use crate::provider::client::ProviderClient;
 
 /// How long an answer that gets lost is held back: longer than any client waits.
@@ -60,6 +60,7 @@ impl LabServer {
             secret: plan.secret,
             provider: ProviderClient::new(&plan.provider_url, http, timing.provider_timeout),
             limits: timing,
+            clients: Limits::default(),
             demo: true,
             metrics_open: false,
             webhook_secrets: Vec::new(),

@@ -39,7 +39,7 @@ pub struct CreateOrder {
     pub expected_total: Option<MoneyBody>,
     /// Where the receipt goes; the account's e-mail if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(max_length = 254, example = "ada@example.com")]
+    #[schema(max_length = 254, format = "email", example = "ada@example.com")]
     pub email: Option<String>,
     /// At most 500 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,7 +52,7 @@ pub struct CreateOrder {
 #[serde(deny_unknown_fields)]
 pub struct CreateOrderLine {
     /// Which product.
-    #[schema(example = "counter-bell", min_length = 1, max_length = 64)]
+    #[schema(example = "counter-bell", pattern = "^[A-Za-z0-9._-]{1,64}$")]
     pub sku: String,
     /// How many.
     #[schema(example = 1, minimum = 1, maximum = 99)]

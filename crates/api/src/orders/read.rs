@@ -14,16 +14,13 @@ use crate::problem::Problem;
     get, path = "/v1/orders", tag = "Orders", params(Window),
     responses((status = 200, description = "Orders", body = Page<OrderBody>)),
 )]
-pub async fn list_orders(
-    app: App,
-    window: web::Query<Window>,
-    request: HttpRequest,
-) -> Result<HttpResponse, Problem> {
-    list(&app, &window, &request).await.map_err(|problem| problem.at(request.path()))
+pub async fn list_orders(app: App, request: HttpRequest) -> Result<HttpResponse, Problem> {
+    list(&app, &request).await.map_err(|problem| problem.at(request.path()))
 }
 
-async fn list(app: &App, window: &Window, request: &HttpRequest) -> Result<HttpResponse, Problem> {
+async fn list(app: &App, request: &HttpRequest) -> Result<HttpResponse, Problem> {
     let account = bearer::authenticate(app, request.headers()).await?;
+    let window = Window::of(request)?;
     let limit = window.limit()?;
     let before = window.after::<OrderId>()?;
     let whose = (!account.is_merchant()).then_some(account.id);

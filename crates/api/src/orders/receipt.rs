@@ -64,6 +64,10 @@ impl Operation for Create {
             let mut tx = app.db.begin().await?;
             // Locked, so that of two requests the later one finds what the first has queued.
             let order = owned(&mut tx, &self.account, id).await?;
+            // The merchant sees every order, but has no mail sent to its buyer.
+            if order.account_id != self.account.id {
+                return Err(Stop::Passing(Problem::not_found()));
+            }
             check_paid(&order)?;
             let receipt = mail::queue_receipt(&mut tx, app, &order).await?;
             let receipt = receipt.ok_or_else(|| Stop::Passing(nobody_to_write_to()))?;

@@ -186,6 +186,14 @@ pub(super) fn form_config() -> web::FormConfig {
     })
 }
 
+/// So are queries, which only pages leave to the framework.
+pub(super) fn query_config() -> web::QueryConfig {
+    web::QueryConfig::default().error_handler(|error, request| {
+        let answer = response::refusal(request, &Problem::invalid("", "The query is malformed."));
+        actix_web::error::InternalError::from_response(error, answer).into()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use actix_web::test::TestRequest;

@@ -15,6 +15,7 @@ use crate::problem::{Code, Problem};
 pub fn configure(config: &mut ServiceConfig) {
     config
         .app_data(posted::form_config())
+        .app_data(posted::query_config())
         .service(page("/").route(get().to(shop::show_shop)))
         .service(
             page("/cart").route(get().to(cart::show_cart)).route(post().to(cart::set_quantity)),

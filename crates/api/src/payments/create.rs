@@ -22,6 +22,7 @@ use utoipa::ToSchema;
 use super::{Payment, PaymentBody, sql};
 use crate::accounts::Account;
 use crate::app::App;
+use crate::budget;
 use crate::db;
 use crate::fault;
 use crate::guard::Guarded;
@@ -143,6 +144,10 @@ async fn intend(app: &App, claim: &Claim, payment: &Payment) -> Result<Attempt, 
         app.limits.lease,
     )
     .await?;
+    if let Err(stop) = budget::unresolved(app, &mut tx, &claim.identity.scope).await {
+        tx.rollback().await;
+        return Err(stop);
+    }
     fault::point("claimed").await?;
     if !orders::sql::link_payment(&mut tx, payment.order_id, payment.id).await? {
         let stop = why_not(&mut tx, payment).await;

@@ -22,6 +22,7 @@ use super::plan::{Wish, plan};
 use super::{Refund, RefundBody, sql};
 use crate::accounts::Account;
 use crate::app::App;
+use crate::budget;
 use crate::db;
 use crate::fault;
 use crate::guard::Guarded;
@@ -143,6 +144,10 @@ async fn intend(
         app.limits.lease,
     )
     .await?;
+    if let Err(stop) = budget::unresolved(app, &mut tx, &claim.identity.scope).await {
+        tx.rollback().await;
+        return Err(stop);
+    }
     fault::point("refund_claimed").await?;
     let amount = match take_room(&mut tx, draft, wish).await {
         Ok(amount) => amount,

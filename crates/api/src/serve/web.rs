@@ -15,15 +15,14 @@ use futures_util::FutureExt as _;
 use tracing::Instrument as _;
 use tracing::field::Empty;
 
+use super::patience;
 use crate::app::App;
 use crate::problem::Problem;
 use crate::stop::Stop;
 use crate::telemetry::trace::Trace;
-use crate::{guard, health, openapi, pages, routes};
+use crate::{health, openapi, pages, routes};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// A client that sends its header or body more slowly than this is in no hurry.
-const PATIENCE: Duration = Duration::from_secs(15);
 
 /// How the server runs.
 #[derive(Debug, Clone, Copy)]
@@ -39,22 +38,23 @@ pub struct Threads {
 /// # Errors
 /// When the listener cannot be used.
 pub fn server(listener: TcpListener, app: App, threads: Threads, stop: Stop) -> io::Result<Server> {
+    let patience = app.clients.patience;
     let server = HttpServer::new(move || {
         let stop = stop.clone();
         Web::new()
             .wrap(from_fn(observed))
+            .wrap(from_fn(move |request, next| patience::bounded(patience, request, next)))
             .wrap_fn(move |request, next| {
                 let stop = stop.clone();
                 let answer = next.call(request);
                 async move { answer.await.map(|answer| last_if_stopping(answer, &stop)) }
             })
             .app_data(web::Data::new(app.clone()))
-            .app_data(guard::query_config())
-            .configure(everything)
+            .configure(|config| everything(config, &app))
             .default_service(web::to(routes::nowhere))
     })
     .disable_signals()
-    .client_request_timeout(PATIENCE)
+    .client_request_timeout(patience)
     .shutdown_timeout(threads.grace.as_secs().max(1));
     let server = match threads.workers {
         Some(workers) => server.workers(workers),
@@ -64,7 +64,7 @@ pub fn server(listener: TcpListener, app: App, threads: Threads, stop: Stop) -> 
 }
 
 /// Every address of the server.
-fn everything(config: &mut web::ServiceConfig) {
+fn everything(config: &mut web::ServiceConfig, app: &App) {
     config
         .route("/healthz", web::get().to(health::healthz))
         .route("/readyz", web::get().to(health::readyz))
@@ -74,7 +74,7 @@ fn everything(config: &mut web::ServiceConfig) {
     openapi::docs(config);
     #[cfg(feature = "bench")]
     crate::bench::routes(config);
-    for service in routes::api().into_services() {
+    for service in routes::api().into_services(&app.clients.origins) {
         config.service(service);
     }
     pages::configure(config);

@@ -69,6 +69,7 @@ const METRICS: &[Metric] = &[
     metric(Histogram, "payonce_request_duration_seconds", "Time to the head of the answer, by route pattern", &[("route", &["none"])]),
     metric(Counter, "payonce_records_total", "Requests under a key, by what became of them", &[("outcome", OUTCOMES)]),
     metric(Counter, "payonce_answers_lost_total", "Calls of the provider whose answer was lost", &[]),
+    metric(Counter, "payonce_unresolved_refused_total", "Claims refused because too many outcomes of the account were open", &[]),
     metric(Histogram, "payonce_claim_duration_seconds", "From the start of an operation to its committed intent", &[]),
     metric(Histogram, "payonce_settle_duration_seconds", "The transaction that commits outcome and reply together", &[]),
     metric(Counter, "payonce_transaction_retries_total", "Transactions run again after a conflict", &[]),

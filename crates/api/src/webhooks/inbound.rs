@@ -159,7 +159,7 @@ fn unsigned(detail: &str) -> Problem {
 fn parse(body: &[u8]) -> Result<ProviderEvent, Problem> {
     let document = Canonical::parse(body).ok();
     document
-        .and_then(|document| serde_json::from_slice(document.as_bytes()).ok())
+        .and_then(|document| document.read().ok())
         .ok_or_else(|| Problem::new(Code::MalformedJson, "The body is no event in JSON."))
 }
 

@@ -33,7 +33,7 @@ pub struct Signed<'a> {
 /// Why a signature does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Untrusted {
-    #[error("the webhook id is missing or empty")]
+    #[error("the webhook id is missing, empty, or holds a full stop")]
     NoId,
     #[error("the webhook timestamp is not a whole number of seconds")]
     BadTimestamp,
@@ -61,7 +61,8 @@ pub fn verify(
     body: &[u8],
     now: i64,
 ) -> Result<(), Untrusted> {
-    if signed.id.is_empty() {
+    // What is signed is joined by full stops: with one in the id, its end could pass for a time.
+    if signed.id.is_empty() || signed.id.contains('.') {
         return Err(Untrusted::NoId);
     }
     let timestamp: i64 = signed.timestamp.parse().map_err(|_| Untrusted::BadTimestamp)?;
@@ -179,8 +180,10 @@ mod tests {
         assert_eq!(verify(&[secret(1)], signed, &changed, NOW), Err(Untrusted::NoMatch));
         let other = Signed { id: "evt_2", ..signed };
         assert_eq!(verify(&[secret(1)], other, BODY, NOW), Err(Untrusted::NoMatch));
-        let nameless = Signed { id: "", ..signed };
-        assert_eq!(verify(&[secret(1)], nameless, BODY, NOW), Err(Untrusted::NoId));
+        for id in ["", "evt.1", "evt_1.1700000000"] {
+            let unnamed = Signed { id, ..signed };
+            assert_eq!(verify(&[secret(1)], unnamed, BODY, NOW), Err(Untrusted::NoId));
+        }
     }
 
     #[test]

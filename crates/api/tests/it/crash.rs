@@ -15,7 +15,7 @@ mod receiver;
 mod replicas;
 mod restarts;
 mod rows;
-mod scene;
+pub(crate) mod scene;
 mod table;
 
 use std::sync::{Arc, Mutex};

@@ -57,3 +57,28 @@ fn the_crash_matrix_on_file_has_every_point_and_every_cell_held() {
         }
     }
 }
+
+/// `` `module::a_sentence` `` in a page.
+fn named(page: &str) -> Vec<&str> {
+    let is_path = |word: &&str| {
+        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+        word.contains("::") && word.bytes().all(|byte| plain(byte) || byte == b':')
+    };
+    page.split('`').skip(1).step_by(2).filter(is_path).collect()
+}
+
+#[test]
+fn every_test_that_a_page_names_is_there() {
+    let mut files = Vec::new();
+    sources(&Path::new(ROOT).join("crates"), &mut files);
+    let code: String = files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect();
+    for page in ["docs/threats.md", "docs/attack.md"] {
+        let page = std::fs::read_to_string(Path::new(ROOT).join(page)).unwrap();
+        let names = named(&page);
+        assert!(names.len() > 5, "only {} tests", names.len());
+        for path in names {
+            let name = path.rsplit("::").next().unwrap();
+            assert!(code.contains(&format!("fn {name}(")), "no test is called {path}");
+        }
+    }
+}

@@ -120,14 +120,24 @@ const NOTHING: &[(&str, &str)] = &[
 pub(crate) async fn hold(app: &TestApp) {
     at_rest(app).await;
     let mut conn = app.database.connect().await;
-    for (what, query) in NOTHING {
-        let found: Vec<String> =
-            sqlx::query_scalar(AssertSqlSafe(*query)).fetch_all(&mut conn).await.unwrap();
-        assert!(found.is_empty(), "{what}: {found:?}");
-    }
+    let broken = broken(&mut conn).await;
+    assert!(broken.is_empty(), "{broken:#?}");
     nothing_leaks(app, &mut conn).await;
     let failures = app.traffic.unexpected_failures();
     assert!(failures.is_empty(), "failures that the test did not order: {failures:#?}");
+}
+
+/// What does not hold in a database: the name of each, and what was found.
+pub(crate) async fn broken(conn: &mut PgConnection) -> Vec<String> {
+    let mut broken = Vec::new();
+    for (what, query) in NOTHING {
+        let found: Vec<String> =
+            sqlx::query_scalar(AssertSqlSafe(*query)).fetch_all(&mut *conn).await.unwrap();
+        if !found.is_empty() {
+            broken.push(format!("{what}: {found:?}"));
+        }
+    }
+    broken
 }
 
 /// Requests have ended, recovery has nothing left to do, connections are back.

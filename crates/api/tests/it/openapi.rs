@@ -11,10 +11,10 @@ fn committed() -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
-struct Described {
-    method: String,
-    path: String,
-    operation: Value,
+pub(crate) struct Described {
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) operation: Value,
 }
 
 impl Described {
@@ -22,12 +22,12 @@ impl Described {
         self.method != "GET"
     }
 
-    fn exempt(&self) -> Option<&str> {
+    pub(crate) fn exempt(&self) -> Option<&str> {
         self.operation["x-idempotency"]["exempt"].as_str()
     }
 
     /// A path that can be asked, with an id for each placeholder.
-    fn concrete(&self) -> String {
+    pub(crate) fn concrete(&self) -> String {
         let filled = |segment: &str| match segment.starts_with('{') {
             true => "x".to_owned(),
             false => segment.to_owned(),
@@ -35,12 +35,12 @@ impl Described {
         self.path.split('/').map(filled).collect::<Vec<_>>().join("/")
     }
 
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         format!("{} {}", self.method, self.path)
     }
 }
 
-fn described() -> Vec<Described> {
+pub(crate) fn described() -> Vec<Described> {
     let document: Value = serde_json::from_str(&openapi::json().unwrap()).unwrap();
     let mut all = Vec::new();
     for (path, item) in document["paths"].as_object().unwrap() {
@@ -195,4 +195,25 @@ async fn the_document_and_the_policy_are_served() {
         routes.iter().find(|route| route["method"] == "POST" && route["path"] == "/v1/orders");
     assert_eq!(orders.unwrap()["guarded"], true);
     app.finish().await;
+}
+
+#[test]
+fn a_body_is_an_object_and_its_words_have_their_form() {
+    let document: Value = serde_json::from_str(&openapi::json().unwrap()).unwrap();
+    for one in described() {
+        let body = &one.operation["requestBody"]["content"]["application/json"]["schema"];
+        assert!(body.is_null() || body["$ref"].is_string(), "{}: {body}", one.name());
+    }
+    for (schema, member, form) in [
+        ("CreateAccount", "email", "format"),
+        ("CreateOrder", "email", "format"),
+        ("CreateOrderLine", "sku", "pattern"),
+        ("CreatePayment", "payment_method", "pattern"),
+        ("CreateEndpoint", "url", "format"),
+    ] {
+        let member = &document["components"]["schemas"][schema]["properties"][member];
+        assert!(member[form].is_string(), "{schema}: {member}");
+    }
+    let currency = document["components"]["schemas"]["Money"].to_string();
+    assert!(currency.contains("^(USD|EUR|GBP|JPY|KWD)$"), "{currency}");
 }

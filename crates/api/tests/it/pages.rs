@@ -7,6 +7,7 @@ mod carts;
 mod checkout;
 mod clicked;
 mod forms;
+mod guests;
 mod people;
 mod pressed;
 mod problems;

@@ -20,7 +20,11 @@ use crate::problem::Problem;
 #[serde(deny_unknown_fields)]
 pub struct CreateEndpoint {
     /// https:// or http://, a host on the public internet, no user or password.
-    #[schema(example = "https://shop.example.com/hooks/payonce", max_length = 2000)]
+    #[schema(
+        example = "https://shop.example.com/hooks/payonce",
+        max_length = 2000,
+        format = "uri"
+    )]
     pub url: String,
     /// At least one, each once.
     #[schema(min_items = 1, max_items = 4)]

@@ -29,16 +29,13 @@ pub struct SecretBody {
         (status = 403, description = "The account has not the role for this"),
     ),
 )]
-pub async fn list_endpoints(
-    app: App,
-    window: web::Query<Window>,
-    request: HttpRequest,
-) -> Result<HttpResponse, Problem> {
-    list(&app, &window, &request).await.map_err(|problem| problem.at(request.path()))
+pub async fn list_endpoints(app: App, request: HttpRequest) -> Result<HttpResponse, Problem> {
+    list(&app, &request).await.map_err(|problem| problem.at(request.path()))
 }
 
-async fn list(app: &App, window: &Window, request: &HttpRequest) -> Result<HttpResponse, Problem> {
+async fn list(app: &App, request: &HttpRequest) -> Result<HttpResponse, Problem> {
     let account = merchant(app, request).await?;
+    let window = Window::of(request)?;
     let limit = window.limit()?;
     let before = window.after::<WebhookEndpointId>()?;
     let mut conn = app.db.connection().await?;

@@ -105,6 +105,10 @@ impl Caller {
         Self { token: Some(token.to_owned()), ..self.clone() }
     }
 
+    pub(crate) fn is_signed_in(&self) -> bool {
+        self.account.is_some()
+    }
+
     pub(crate) fn account(&self) -> &Account {
         self.account.as_ref().expect("signed in")
     }

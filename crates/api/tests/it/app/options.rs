@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use api::config::{Mail, Redacted, Timing};
+use api::config::{Limits, Mail, Redacted, Timing};
 use api::webhooks::signature::Secret;
 
 use crate::redis::TestRedis;
@@ -11,6 +11,7 @@ use crate::redis::TestRedis;
 #[derive(Clone)]
 pub(crate) struct Options {
     pub(crate) timing: Timing,
+    pub(crate) clients: Limits,
     pub(crate) db_connections: usize,
     pub(crate) jobs: bool,
     pub(crate) redis: bool,
@@ -35,6 +36,7 @@ impl Default for Options {
                 recover_every: Duration::from_millis(100),
                 grace: Duration::from_secs(5),
             },
+            clients: Limits::default(),
             db_connections: 10,
             jobs: false,
             redis: false,
@@ -75,6 +77,24 @@ impl Options {
 
     pub(crate) fn connections(mut self, most: usize) -> Self {
         self.db_connections = most;
+        self
+    }
+
+    /// Pages of these origins may call the API.
+    pub(crate) fn origins(mut self, origins: &[&str]) -> Self {
+        self.clients.origins = origins.iter().map(|origin| (*origin).to_owned()).collect();
+        self
+    }
+
+    /// Requests arrive in this time or not at all.
+    pub(crate) fn patience_ms(mut self, ms: u64) -> Self {
+        self.clients.patience = Duration::from_millis(ms);
+        self
+    }
+
+    /// An account may have this many keys without an outcome.
+    pub(crate) fn unresolved_keys_max(mut self, most: u32) -> Self {
+        self.clients.unresolved_keys_max = Some(most);
         self
     }
 

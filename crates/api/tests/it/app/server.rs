@@ -59,6 +59,7 @@ fn ingredients(parts: &Parts<'_>) -> Ingredients {
         allow_loopback_webhooks: parts.options.loopback_targets,
         mail: parts.options.mail(),
         limits: timing,
+        clients: parts.options.clients.clone(),
         demo: !parts.options.limited,
         metrics_open: false,
     }

@@ -179,7 +179,7 @@ fn overridden(flag: &str, setting: &Setting) -> bool {
     setting.flags.iter().any(|other| other.split('=').next() == name)
 }
 
-pub(super) async fn sign_in(port: u16, email: &str) -> String {
+pub(crate) async fn sign_in(port: u16, email: &str) -> String {
     let who = json!({ "email": email, "password": api::catalog::demo::PASSWORD });
     let answer: Answer = Request::new("POST", "/v1/sessions").json(&who).ask(port).await.unwrap();
     assert_eq!(answer.status, 201, "{}", answer.shown());

@@ -119,6 +119,16 @@ async fn every_page_lets_in_nothing_from_outside_and_no_frame() {
 }
 
 #[tokio::test]
+async fn a_query_that_cannot_be_read_is_refused_as_a_page() {
+    let app = TestApp::start().await;
+    let browser = Browser::new(&app);
+    for path in ["/inspect?q=a&q=b", "/?currency=EUR&currency=USD"] {
+        browser.get(path).await.expect(422).says("The query is malformed.");
+    }
+    app.finish().await;
+}
+
+#[tokio::test]
 async fn the_session_cookie_keeps_to_itself() {
     let app = TestApp::start().await;
     let page = Browser::new(&app).get("/").await;
