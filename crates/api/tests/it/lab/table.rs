@@ -30,8 +30,9 @@ const fn documented(guard: Guard) -> [Outcome; 11] {
     }
 }
 
-/// As many as the matrix has under way.
-const AT_ONCE: usize = 4;
+/// One after the other: what is tried is a race of milliseconds, which a crowded machine may decide
+/// the other way.
+const AT_ONCE: usize = 1;
 
 /// What the runs of each cell came to, by name, and how often.
 type Came = BTreeMap<(&'static str, &'static str), BTreeMap<String, usize>>;
