@@ -77,7 +77,7 @@ pub struct Listen {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Clients")]
 pub struct Clients {
-    /// Origins whose pages may call the API from a browser, https://shop.example.com, a comma
+    /// Origins whose pages may call the API from a browser, as in `https://shop.example.com`, a comma
     /// between two; none if not set
     #[arg(long, global = true, env = "PAYONCE_CORS_ORIGINS")]
     pub cors_origins: Option<String>,
