@@ -38,6 +38,7 @@ const AT_ONCE: usize = 1;
 type Came = BTreeMap<(&'static str, &'static str), BTreeMap<String, usize>>;
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "races of milliseconds want a machine to themselves: scripts/test runs it by itself"]
 async fn every_guard_under_every_fault_comes_to_its_documented_verdict() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<usize>().ok());
     let rounds = number("PAYONCE_LAB_ROUNDS").unwrap_or(1);
