@@ -45,12 +45,17 @@ def schema(text):
     return f"{operations.group(1)} operations; {cases.group(1).strip()}"
 
 
+def load(text):
+    return re.search(r"^load: (.*)", text, re.M).group(1)
+
+
 TOOLS = {
     "schema": (schema, "Schemathesis 4.32.5 against a running demo, all checks, chains of requests"),
     "fuzz": (fuzz, "Parsers, codecs and money against second implementations"),
     "model": (model, "Every interleaving of the protocol (`model/`)"),
     "mutants": (mutants, "Changed lines in `domain` and `idempotency` that a test notices"),
     "histories": (histories, "Random histories on real processes, with kills and every cache trouble"),
+    "load": (load, "Mixed traffic with 5 % duplicates, 1 % resets, restarts in the middle; what is left over"),
 }
 
 

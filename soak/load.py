@@ -3,6 +3,8 @@
 import http.client
 import json
 import random
+import socket
+import struct
 import threading
 import time
 import uuid
@@ -16,13 +18,23 @@ AGAIN = {409, 429, 500, 502, 503, 504}
 class Shop:
     """An address where requests go, and what was seen there."""
 
-    def __init__(self, port):
+    def __init__(self, port, email="shopper@payonce.test"):
         self.port, self.lock = port, threading.Lock()
+        # When, how long, where; when, status, what was said.
         self.times, self.failures, self.token = [], [], None
-        self.token = self.ask("POST", "/v1/sessions", {"email": "shopper@payonce.test", "password": PASSWORD})[1]["token"]
+        self.token = self.ask("POST", "/v1/sessions", {"email": email, "password": PASSWORD})[1]["token"]
 
     def once(self, method, path, body, key=None):
         """One attempt: status, headers, body bytes."""
+        connection = self.sent(method, path, body, key)
+        try:
+            answer = connection.getresponse()
+            return answer.status, dict(answer.getheaders()), answer.read()
+        finally:
+            connection.close()
+
+    def sent(self, method, path, body, key=None):
+        """A connection that waits for the answer."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=40)
         headers = {"Content-Type": "application/json"}
         if self.token:
@@ -31,10 +43,17 @@ class Shop:
             headers["Idempotency-Key"] = key
         try:
             connection.request(method, path, json.dumps(body) if body is not None else None, headers)
-            answer = connection.getresponse()
-            return answer.status, dict(answer.getheaders()), answer.read()
-        finally:
+        except OSError:
             connection.close()
+            raise
+        return connection
+
+    def reset(self, method, path, body, key, after):
+        """Sends a request and resets the connection, as a client does that dies."""
+        connection = self.sent(method, path, body, key)
+        connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        time.sleep(after)
+        connection.close()
 
     def ask(self, method, path, body, key=None, patience=90):
         """The same request until there is an answer that counts."""
@@ -47,7 +66,7 @@ class Shop:
                 status, raw = 0, repr(error).encode()
             if status == 0 or status >= 500:
                 with self.lock:
-                    self.failures.append((status, raw[:200]))
+                    self.failures.append((started, status, raw[:200]))
             answer = json.loads(raw) if raw.startswith(b"{") else {}
             if status and not (status in AGAIN and answer.get("retryable", True)):
                 with self.lock:

@@ -7,7 +7,7 @@ import tempfile
 import time
 
 from load import SKUS, Load, Shop, percentile
-from stand import BINARY, ROOT, Haproxy, Payonce, Postgres, until
+from stand import BINARY, ROOT, Haproxy, Payonce, Postgres, free_port, until
 
 NOTHING = {
     "orders captured more than once":
@@ -20,6 +20,26 @@ NOTHING = {
     "stock that is not what was there and what moved":
         "select sku from product p where stock < 0 or stock <> initial_stock + "
         "coalesce((select sum(delta) from stock_movement m where m.product_id = p.id), 0)",
+    "refunds that are not in the ledger once":
+        "select r.id from refund r where (r.status = 'succeeded') <> (select count(*) = 2 from ledger_posting l "
+        "where l.refund_id = r.id)",
+    "refunds that come to more than was captured":
+        "select p.id from payment p join refund r on r.payment_id = p.id where r.status <> 'failed' "
+        "group by p.id having sum(r.amount) > p.amount",
+    "order lines whose goods were not taken as ordered":
+        "select l.order_id from order_line l left join stock_movement m on m.order_id = l.order_id "
+        "and m.product_id = l.product_id and m.kind = 'sold' where m.id is null or m.delta <> -l.quantity",
+    "goods of ended orders that did not come back, or came back from others":
+        'select o.id from "order" o join order_line l on l.order_id = o.id left join stock_movement m '
+        "on m.order_id = o.id and m.product_id = l.product_id and m.kind = 'returned' "
+        "where (o.status in ('cancelled', 'expired') and m.delta is distinct from l.quantity::bigint) "
+        "or (o.status in ('pending', 'paid', 'partially_refunded') and m.id is not null)",
+    "orders whose state is not that of their money":
+        """select o.id from "order" o left join payment p on p.order_id = o.id and p.status = 'succeeded'
+        and not p.misdirected where (o.status in ('paid', 'partially_refunded', 'refunded'))
+        is distinct from (p.id is not null)""",
+    "mails that were written twice":
+        "select kind from mail group by kind, subject_id having count(*) > 1",
     "unfinished records":
         "select operation from idempotency_record where state in ('processing', 'unknown')",
 }
@@ -28,7 +48,7 @@ NOTHING = {
 class Stand:
     """A database, a provider with a database of its own, and replicas of the shop."""
 
-    def __init__(self, folder, replicas=1, standby=False):
+    def __init__(self, folder, replicas=1, standby=False, flags=("--sweep-cron=0 0 1 1 *",)):
         self.folder = folder
         self.primary = Postgres(folder, "primary")
         settings = ["synchronous_standby_names=*"] if standby else []
@@ -46,10 +66,13 @@ class Stand:
         self.url = url
         self.books = Postgres(folder, "books").start()
         self.books.sql("create database payonce", "postgres")
-        self.provider = Payonce(folder, "provider", self.books.url()).start()
+        first = free_port()
+        self.provider = Payonce(folder, "provider", self.books.url(), 0,
+                                f"--provider-webhook-url=http://127.0.0.1:{first}/v1/webhooks/provider").start()
         flags = [f"--provider-url=http://127.0.0.1:{self.provider.port}", "--demo", "--recover-every-ms=500",
-                 "--sweep-cron=0 0 1 1 *", "--workers=2"]
-        self.replicas = [Payonce(folder, "serve", url, 0, *flags).start() for _ in range(replicas)]
+                 "--workers=2", *flags]
+        ports = [first] + [0] * (replicas - 1)
+        self.replicas = [Payonce(folder, "serve", url, port, *flags).start() for port in ports]
         values = ",".join(f"('{sku}', 'Soak', '', 100, 'EUR', 100000000, 100000000)" for sku in SKUS)
         self.primary.sql("insert into product (sku, name, description, price, currency, initial_stock, stock) "
                          f"values {values}")
@@ -69,9 +92,11 @@ class Stand:
         for what, query in NOTHING.items():
             found = database.sql(query)
             assert not found, f"{what}: {found}"
-        ours = set(database.sql("select provider_key from payment where status = 'succeeded'").split())
-        theirs = set(self.books.sql("select provider_key from provider.charge where status = 'succeeded'").split())
-        assert ours == theirs, f"the provider's ledger differs: {ours ^ theirs}"
+        for ours, theirs in [("payment", "charge"), ("refund", "refund")]:
+            query = "select provider_key || ' ' || amount from {} where status = 'succeeded'"
+            here = set(database.sql(query.format(ours)).splitlines())
+            there = set(self.books.sql(query.format(f"provider.{theirs}")).splitlines())
+            assert here == there, f"the provider's {theirs}s differ: {here ^ there}"
         known = set(database.sql("select 'pay_' || replace(id::text, '-', '') from payment "
                                  "where status = 'succeeded'").split())
         lost = [payment for _, _, payment, _ in paid if payment not in known]

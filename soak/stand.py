@@ -106,6 +106,40 @@ class Postgres:
         return f"postgres://payonce@127.0.0.1:{self.port}/{database}"
 
 
+class Redis:
+    """A private cache, small and forgetful, as it is meant to be run."""
+
+    def __init__(self, folder, memory="2mb"):
+        self.port, self.memory, self.server = free_port(), memory, None
+        self.log = os.path.join(folder, "redis.log")
+
+    def start(self):
+        command = [shutil.which("redis-server"), "--port", str(self.port), "--bind", "127.0.0.1", "--save", "",
+                   "--appendonly", "no", "--maxmemory", self.memory, "--maxmemory-policy", "allkeys-lru"]
+        log = open(self.log, "ab")
+        self.server = subprocess.Popen(command, stdout=log, stderr=log, cwd="/", start_new_session=True)
+        until("Redis answers", lambda: self.ask("PING") == "PONG")
+        return self
+
+    def ask(self, *words):
+        done = subprocess.run(["redis-cli", "-p", str(self.port), *words], capture_output=True, text=True, check=False)
+        return done.stdout.strip()
+
+    def url(self):
+        return f"redis://127.0.0.1:{self.port}"
+
+    def freeze(self, seconds):
+        """It takes connections and says nothing."""
+        self.server.send_signal(signal.SIGSTOP)
+        time.sleep(seconds)
+        self.server.send_signal(signal.SIGCONT)
+
+    def stop(self):
+        if self.server and self.server.poll() is None:
+            self.server.terminate()
+            self.server.wait(30)
+
+
 class Payonce:
     """One process of the program."""
 
