@@ -75,6 +75,13 @@ impl TestRedis {
         cmd("FLUSHALL").query_async::<()>(&mut connection).await.unwrap();
     }
 
+    /// It can be read and refuses every write, as a replica does whose primary is gone.
+    pub(crate) async fn refuse_writes(&self) {
+        let mut connection = self.connect().await.unwrap();
+        let nobody = ["127.0.0.1", "1"];
+        cmd("REPLICAOF").arg(&nobody).query_async::<()>(&mut connection).await.unwrap();
+    }
+
     /// Everything in it: name, value, and milliseconds left to live.
     pub(crate) async fn dump(&self) -> Vec<(String, Vec<u8>, i64)> {
         let mut connection = self.connect().await.unwrap();

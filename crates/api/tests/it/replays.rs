@@ -251,6 +251,20 @@ async fn a_wrong_password_for_redis_is_as_good_as_no_redis() {
     app.finish().await;
 }
 
+/// What a failover of Redis leaves behind when clients still know the old address.
+#[tokio::test]
+async fn a_redis_that_takes_no_writes_is_as_good_as_no_redis() {
+    let mut app = TestApp::with(|options| options.redis()).await;
+    let all = all_kinds(&app).await;
+    app.redis.as_ref().unwrap().refuse_writes().await;
+    app.restart().await;
+    for told in &all {
+        told.again().await.replays(&told.first);
+    }
+    assert!(app.redis.as_ref().unwrap().dump().await.is_empty());
+    app.finish().await;
+}
+
 #[tokio::test]
 async fn what_somebody_else_wrote_into_redis_is_never_answered() {
     let mut app = TestApp::with(|options| options.redis()).await;

@@ -20,7 +20,8 @@ const START_TIME: Duration = Duration::from_mins(1);
 const POLL: Duration = Duration::from_millis(20);
 
 const SUPERVISOR: &str = r#"
-while kill -0 "$1" 2>/dev/null; do sleep 0.2; done
+while kill -0 "$1" 2>/dev/null && [ -d "$3" ]; do sleep 0.2; done
+[ -d "$3" ] || exit 0
 kill -INT "$2"
 tries=0
 while kill -0 "$2" 2>/dev/null && [ "$tries" -lt 100 ]; do sleep 0.1; tries=$((tries + 1)); done
@@ -77,6 +78,8 @@ impl Run {
 }
 
 /// Stops `server` and removes its directory once the process `watched` is gone, in whatever way.
+/// It ends when somebody else has removed the directory: hundreds that look on for nothing would
+/// take the machine for themselves.
 /// Its output goes nowhere, so that a pipe from the test run closes when the run ends.
 pub(crate) fn supervise(watched: u32, server: u32, directory: &Path) -> io::Result<()> {
     Command::new("/bin/sh")
