@@ -55,7 +55,7 @@ class Shop:
         time.sleep(after)
         connection.close()
 
-    def ask(self, method, path, body, key=None, patience=90):
+    def ask(self, method, path, body, key=None, patience=120):
         """The same request until there is an answer that counts."""
         end = time.monotonic() + patience
         while True:

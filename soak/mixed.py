@@ -4,7 +4,9 @@
 
 Shoppers order, pay with good and bad cards, refund, cancel and read at a bounded rate; guests fill carts in
 the browser's way; a merchant corrects the stock. Some requests are sent twice at once, some again minutes
-later, some have their connection reset. In the middle the database restarts, Redis freezes and restarts.
+later, some have their connection reset. In the middle the database restarts, and Redis restarts, freezes and
+refuses to be written to; it forgets most of what it is told, because it may keep two megabytes. A sweep
+runs every minute.
 """
 
 import hashlib
@@ -21,7 +23,7 @@ from guest import Guest
 from load import SKUS, Shop, percentile
 from run import Stand
 from stand import Redis, until
-from watch import Watch
+from watch import Watch, series
 
 RATE = float(os.environ.get("SOAK_RATE", "8"))  # things that somebody does, a second
 BUYERS = 24
@@ -234,7 +236,7 @@ def run(folder, seconds):
 
 
 def troubles(stand, redis, mixed, seconds):
-    """The database, then Redis, in the middle."""
+    """The database restarts in the middle; then Redis restarts, freezes and refuses to be written to."""
     def restart(part, *settings):
         part.stop()
         part.start(*settings)
@@ -244,7 +246,11 @@ def troubles(stand, redis, mixed, seconds):
     restart(redis)
     time.sleep(seconds * 0.05)
     redis.freeze(3)
-    time.sleep(seconds * 0.43 - 3)
+    # A replica of nobody: it can be read, and every write is an error.
+    redis.ask("REPLICAOF", "127.0.0.1", "1")
+    time.sleep(seconds * 0.05)
+    redis.ask("REPLICAOF", "NO", "ONE")
+    time.sleep(seconds * 0.38 - 3)
     mixed.stopping.set()
 
 
@@ -275,6 +281,8 @@ def report(stand, redis, mixed, watch, before, seconds):
     assert not differ, f"{len(differ)} answers are not what is on record, {differ[:3]}"
     for_ever = [key for key in redis.ask("--scan").split() if redis.ask("PTTL", key) == "-1"]
     assert not for_ever, f"{len(for_ever)} values in Redis have no end"
+    swept = series(stand.replicas[0].get("/metrics"), "payonce_sweep_runs_total")
+    assert swept >= seconds // 60 - 1, f"{swept} sweeps in {seconds} s"
     assert after["in transaction"] == 0
     # A connection more or less to database and cache is no leak, as long as the pools are not full of them.
     assert after["connections"] <= 16 and after["files"] <= before["files"] + 16 + 8, (before, after)

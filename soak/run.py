@@ -44,6 +44,9 @@ NOTHING = {
         "select operation from idempotency_record where state in ('processing', 'unknown')",
 }
 
+# How long payments may stay away when the primary is lost.
+RETURN_MAX = 75
+
 
 class Stand:
     """A database, a provider with a database of its own, and replicas of the shop."""
@@ -72,7 +75,10 @@ class Stand:
         flags = [f"--provider-url=http://127.0.0.1:{self.provider.port}", "--demo", "--recover-every-ms=500",
                  "--workers=2", *flags]
         ports = [first] + [0] * (replicas - 1)
-        self.replicas = [Payonce(folder, "serve", url, port, *flags).start() for port in ports]
+        # All at the same moment: one of them makes the schema, the others wait for it.
+        self.replicas = [Payonce(folder, "serve", url, port, *flags).launch() for port in ports]
+        for replica in self.replicas:
+            replica.ready()
         values = ",".join(f"('{sku}', 'Soak', '', 100, 'EUR', 100000000, 100000000)" for sku in SKUS)
         self.primary.sql("insert into product (sku, name, description, price, currency, initial_stock, stock) "
                          f"values {values}")
@@ -137,25 +143,31 @@ def replicas(folder):
 
 def failover(folder):
     """The primary dies under load, the synchronous standby is promoted, the application follows."""
+    lose_primary(folder, "failover", lambda primary: primary.kill())
+
+
+def lose_primary(folder, name, lose):
     stand = Stand(folder, standby=True)
     try:
         shop = Shop(stand.replicas[0].port)
         with Load(shop, buyers=4) as load:
             time.sleep(4)
-            killed = time.monotonic()
-            stand.primary.kill()
+            lost = time.monotonic()
+            lose(stand.primary)
             stand.standby.run("pg_ctl", "-D", stand.standby.data, "promote")
             promoted = time.monotonic()
+            until("payments go on", lambda: [at for at, *_ in load.paid if at > promoted + 1], RETURN_MAX)
             time.sleep(8)
         assert not load.broken, load.broken
-        before = [at for at, *_ in load.paid if at < killed]
+        before = [at for at, *_ in load.paid if at < lost]
         after = sorted(at for at, *_ in load.paid if at > promoted)
         assert before and after, f"{len(before)} payments before, {len(after)} after"
         stand.check(stand.standby, load.paid)
-        print(f"failover: {len(load.paid)} acknowledged payments, {len(before)} before the primary died; none lost, "
-              f"none doubled; promoted after {promoted - killed:.1f} s, first payment after {after[0] - killed:.1f} s; "
+        print(f"{name}: {len(load.paid)} acknowledged payments, {len(before)} before the primary was lost; none lost, "
+              f"none doubled; promoted after {promoted - lost:.1f} s, first payment after {after[0] - lost:.1f} s; "
               f"{len(shop.failures)} attempts failed and were sent again under their keys")
     finally:
+        stand.primary.kill()
         stand.stop()
 
 
@@ -183,12 +195,10 @@ def restore(folder):
 
 def main():
     from duplicates import duplicates
-    scenarios = {"replicas": replicas, "failover": failover, "restore": restore, "duplicates": duplicates}
-    try:
-        from sweep import sweep
-        scenarios["sweep"] = sweep
-    except ImportError:
-        pass
+    from partitions import partitions
+    from sweep import sweep
+    scenarios = {"replicas": replicas, "failover": failover, "restore": restore,
+                 "duplicates": duplicates, "sweep": sweep, "partitions": partitions}
     names = sys.argv[1:] or list(scenarios)
     for name in names:
         with tempfile.TemporaryDirectory(prefix="payonce-soak-") as folder:

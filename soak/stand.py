@@ -82,14 +82,21 @@ class Postgres:
             return False
 
     def kill(self):
-        """As a power cut would: the server and all its children, at once."""
+        """The server and all its children die at once; their connections are reset."""
+        self.signal(signal.SIGKILL)
+        self.server.wait()
+
+    def freeze(self):
+        """As a machine that hangs or is cut off: connections stay, and nobody says a word any more."""
+        self.signal(signal.SIGSTOP)
+
+    def signal(self, number):
         children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(self.server.pid)], capture_output=True, text=True)
         for pid in [self.server.pid, *map(int, children.stdout.split())]:
             try:
-                os.kill(pid, signal.SIGKILL)
+                os.kill(pid, number)
             except ProcessLookupError:
                 pass
-        self.server.wait()
 
     def stop(self):
         if self.server and self.server.poll() is None:
@@ -152,8 +159,14 @@ class Payonce:
         self.process = None
 
     def start(self):
+        return self.launch().ready()
+
+    def launch(self):
         log = open(self.log, "ab")
         self.process = subprocess.Popen(self.arguments, stdout=log, stderr=log, start_new_session=True)
+        return self
+
+    def ready(self):
         path = "/charges?limit=1" if "provider" in self.arguments else "/readyz"
         until(f"{self.arguments[1]} answers, see {self.log}", lambda: self.get(path), 120)
         return self

@@ -1,5 +1,6 @@
-"""The sweep beside running orders, and whether partitions would do it better."""
+"""The sweep beside running orders; keeps the figures of docs/sweep.md and writes the page."""
 
+import json
 import os
 import subprocess
 import time
@@ -8,8 +9,9 @@ from load import Load, Shop, percentile
 from stand import BINARY, ROOT
 
 RECORDS = int(os.environ.get("SOAK_RECORDS", "1000000"))
-COMPARED = int(os.environ.get("SOAK_COMPARED", RECORDS // 4))
 SECONDS = int(os.environ.get("SOAK_SECONDS", "30"))
+
+FIGURES = os.path.join(ROOT, "docs", "sweep.json")
 
 FILL = """
 insert into {table} (scope, key, fingerprint, marks, operation, state, finished_at, expires_at, status, headers, body)
@@ -39,18 +41,29 @@ def sweep(folder):
     stand = Stand(folder)
     try:
         rows = beside_orders(stand)
-        partitions = plain_and_partitioned(stand.primary)
         deadlocks = stand.primary.sql("select deadlocks from pg_stat_database where datname = 'payonce'")
         assert deadlocks == "0", f"{deadlocks} deadlocks"
     finally:
         stand.stop()
+    keep("sweep", {"records": f"{RECORDS:,}", "processors": os.cpu_count(), "seconds": SECONDS, "rows": rows})
+    print(rows)
+
+
+def keep(part, figures):
+    """Puts the figures of one run beside those of the other, and writes the page from both."""
+    kept = {}
+    if os.path.exists(FIGURES):
+        with open(FIGURES, encoding="utf-8") as file:
+            kept = json.load(file)
+    kept[part] = figures
+    with open(FIGURES, "w", encoding="utf-8") as file:
+        file.write(json.dumps(kept, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
     with open(os.path.join(ROOT, "docs", "sweep.md"), "w", encoding="utf-8") as page:
-        page.write(PAGE.format(compared=f"{COMPARED:,}", records=f"{RECORDS:,}", processors=os.cpu_count(), rows=rows, partitions=partitions))
-    print(rows, partitions, sep="\n")
+        page.write("".join(PAGES[name].format(**kept[name]) for name in PAGES if name in kept))
 
 
 def beside_orders(stand):
-    """Orders alone, then orders while three sweeps run at once; the same again with the room used again."""
+    """Orders alone, beside three sweeps at once, alone again; then as many records in the room that is free."""
     database = stand.primary
     shop = Shop(stand.replicas[0].port)
     empty = sizes(database)
@@ -61,6 +74,7 @@ def beside_orders(stand):
     took = []
     beside = orders(shop, lambda: took.append(three_sweeps(database)))
     print(f"  swept in {took[0]:.0f} s", flush=True)
+    alone += orders(shop, lambda: time.sleep(SECONDS))
     left = database.sql("select count(*) from idempotency_record where expires_at <= clock_timestamp()")
     assert left == "0", f"{left} expired records are left"
     vacuum(database)
@@ -72,7 +86,7 @@ def beside_orders(stand):
         print(f"  table and indexes {name}: {size} MB", flush=True)
     return "\n".join([
         f"| three sweeps at once, with orders | {took[0]:.0f} s, {RECORDS / took[0]:,.0f} records/s |",
-        f"| orders alone: p50, p99 | {ms(alone, 0.5)}, {ms(alone, 0.99)} |",
+        f"| orders alone, before and after: p50, p99 | {ms(alone, 0.5)}, {ms(alone, 0.99)} |",
         f"| orders beside the sweeps: p50, p99 | {ms(beside, 0.5)}, {ms(beside, 0.99)} |",
         f"| ratio of the p99 | {percentile(beside, 0.99) / percentile(alone, 0.99):.2f} |",
         f"| table, indexes: full | {full[0]} MB, {full[1]} MB |",
@@ -113,30 +127,12 @@ def three_sweeps(database):
     return time.monotonic() - started
 
 
-def plain_and_partitioned(database):
-    """The same records, the same statement, a table as it is and one in sixteen partitions."""
-    database.sql("create table plain (like idempotency_record including all)")
-    database.sql("create table parted (like idempotency_record including all) partition by hash (scope)")
-    for part in range(16):
-        database.sql(f"create table parted_{part} partition of parted for values with (modulus 16, remainder {part})")
-    rows = []
-    for table, name in [("plain", "plain"), ("parted", "sixteen hash partitions")]:
-        started = time.monotonic()
-        database.sql(FILL.format(table=table, records=COMPARED))
-        filled = time.monotonic()
-        database.sql(f"vacuum analyze {table}")
-        before = time.monotonic()
-        database.sql(BATCHES.format(table=table))
-        swept = time.monotonic()
-        rows.append(f"| {name} | {COMPARED / (filled - started):,.0f}/s | {COMPARED / (swept - before):,.0f}/s |")
-    return "\n".join(rows)
-
-
 def ms(times, share):
     return f"{percentile(times, share) * 1000:.1f} ms"
 
 
-PAGE = """# What the sweep costs
+PAGES = {
+    "sweep": """# What the sweep costs
 
 Written by `scripts/soak sweep`: {records} expired records, swept in batches of 1000 by three processes at
 once while three buyers order; {processors} processors, Postgres with its defaults, everything on one machine.
@@ -145,20 +141,25 @@ once while three buyers order; {processors} processors, Postgres with its defaul
 |---|---|
 {rows}
 
-The room of swept records is used again: as many records once more and the table has not grown. Vacuum
-comes often enough because the table asks for it at 2 % dead rows instead of 20 %.
+No deadlock. The room of swept records is used again: as many records once more and the table has not grown.
+Vacuum comes often enough because the table asks for it at 2 % dead rows instead of 20 %.
+""",
+    "partitions": """
+## One table or many
 
-## Plain or partitioned
+Written by `scripts/soak partitions`: {records} records, a day of replies and the hour before, which is due.
+The p99 are those of three buyers who order, {rounds} times {seconds} s beside an empty table in turns with
+{rounds} times {seconds} s beside the full one, and then while the due hour is swept. A partition of an hour is
+detached and dropped; elsewhere the program sweeps, resting half of its time.
 
-{compared} records, one connection, nothing else running.
+| table | to fill it | size + indexes | p99 empty | p99 full | ratio | look-up of a key | sweep of the due hour | p99 beside it |
+|---|---|---|---|---|---|---|---|---|
+{rows}
 
-| table | insert | sweep |
-|---|---|---|
-{partitions}
-
-The table stays plain. Dropping a partition would be a cheaper sweep only if partitions were cut by
-expiry, and then `(scope, key)` could not be unique over all of them: Postgres wants the partition key in
-every unique constraint. That constraint is what makes a duplicate wait and fail, so it is not for sale.
-Partitions by hash of the scope keep it, but each holds records of every age, so a sweep still deletes
-row by row, and its ordered look goes through all of them.
-"""
+The table stays plain. Dropping an hour is the cheapest sweep there is, but then `(scope, key)` cannot be unique
+over all hours: Postgres wants the partition key in every unique constraint. That constraint is what makes a
+duplicate wait and fail, so it is not for sale; and each look-up of a key goes through every hour. Partitions
+by hash of the scope keep the constraint, but each holds records of every age: the sweep still deletes row by
+row, and looks through all of them for the oldest.
+""",
+}
