@@ -36,7 +36,8 @@ def fuzz(text):
 
 def mutants(text):
     found = re.findall(r"(\d+) mutants tested.*?: (.*)", text)
-    return f"{found[-1][0]} mutants: {found[-1][1]}"
+    count, ends = found[-1]
+    return f"{count} mutants: {ends}" + ("" if "missed" in ends else ", none missed")
 
 
 def schema(text):

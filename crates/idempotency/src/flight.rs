@@ -218,6 +218,6 @@ mod tests {
         tokio::task::yield_now().await;
         assert!(!draining.is_finished());
         ticket.land(1);
-        draining.await.unwrap();
+        tokio::time::timeout(Duration::from_secs(5), draining).await.unwrap().unwrap();
     }
 }

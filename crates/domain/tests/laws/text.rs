@@ -1,5 +1,6 @@
 //! Ids, SKUs, tokens and words have one text form each, and read back what they write.
 
+use std::collections::HashMap;
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
 
@@ -12,6 +13,8 @@ use proptest::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
+
+use crate::sku;
 
 fn round_trips<T>(value: &T)
 where
@@ -112,6 +115,28 @@ fn every_word_reads_back_and_no_other_spelling_does() {
     check(RefundStatus::ALL);
     check(DeclineCode::ALL);
     check(LedgerAccount::ALL);
+}
+
+#[test]
+fn a_token_goes_to_the_provider_as_it_was_sent() {
+    let token = "pm_card_visa".parse::<PaymentMethod>().expect("it is a token");
+    assert_eq!(token.as_str(), "pm_card_visa");
+}
+
+#[test]
+fn a_map_of_products_is_asked_with_plain_text() {
+    let stock = HashMap::from([("mug", 3), ("tea", 5)].map(|(name, pieces)| (sku(name), pieces)));
+    assert_eq!(
+        ["mug", "tea", "Mug"].map(|name| stock.get(name).copied()),
+        [Some(3), Some(5), None]
+    );
+}
+
+#[test]
+fn a_quantity_is_written_as_its_number() {
+    let quantity = Quantity::try_from(42).expect("it lies between 1 and 99");
+    assert_eq!(format!("{quantity} pieces"), "42 pieces");
+    assert_eq!(format!("{quantity:>4}"), "  42");
 }
 
 #[test]
