@@ -13,6 +13,7 @@ import hashlib
 import heapq
 import os
 import random
+import re
 import sys
 import tempfile
 import threading
@@ -273,6 +274,8 @@ def report(stand, redis, mixed, watch, before, seconds):
     until("nothing is under way", lambda: at_rest(stand, stand.replicas[0]), 120)
     after = Watch(stand.replicas[0], stand.primary).look()
     print_table(mixed, watch, before, after, seconds)
+    outcomes = re.findall(r'^payonce_records_total\{outcome="(\w+)"\} (\d+)$', stand.replicas[0].get("/metrics"), re.M)
+    print("under a key, the filling included:", ", ".join(f"{count} {name}" for name, count in outcomes if count != "0"))
     assert not mixed.broken, f"{len(mixed.broken)} could not go on: {mixed.broken[:3]}"
     assert not failed, f"{len(failed)} failures while all servers were there: {failed[:3]}"
     stand.check(stand.primary, [])

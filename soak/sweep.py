@@ -156,10 +156,12 @@ detached and dropped; elsewhere the program sweeps, resting half of its time.
 |---|---|---|---|---|---|---|---|---|
 {rows}
 
-The table stays plain. Dropping an hour is the cheapest sweep there is, but then `(scope, key)` cannot be unique
-over all hours: Postgres wants the partition key in every unique constraint. That constraint is what makes a
-duplicate wait and fail, so it is not for sale; and each look-up of a key goes through every hour. Partitions
-by hash of the scope keep the constraint, but each holds records of every age: the sweep still deletes row by
-row, and looks through all of them for the oldest.
+The table stays plain: orders do not notice how many records lie beside them, and the due hour is swept in
+seconds. Dropping an hour is the cheapest sweep there is, but then `(scope, key)` cannot be unique over all
+hours: Postgres wants the partition key in every unique constraint. That constraint is what makes a duplicate
+wait and fail, so it is not for sale. Each look-up of a key would go through every hour as well, and an hour is
+detached under a lock that orders wait for. Partitions by hash of the scope keep the constraint, but each
+holds records of every age: the sweep still deletes row by row, looks for the oldest in all of them, and
+takes the longer for it.
 """,
 }
