@@ -11,7 +11,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::{CommandExt, parent_id};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -20,8 +20,8 @@ const START_TIME: Duration = Duration::from_mins(1);
 const POLL: Duration = Duration::from_millis(20);
 
 const SUPERVISOR: &str = r#"
-while kill -0 "$1" 2>/dev/null && [ -d "$3" ]; do sleep 0.2; done
-[ -d "$3" ] || exit 0
+while kill -0 "$1" 2>/dev/null && kill -0 "$2" 2>/dev/null; do sleep 0.2; done
+kill -0 "$1" 2>/dev/null && exit
 kill -INT "$2"
 tries=0
 while kill -0 "$2" 2>/dev/null && [ "$tries" -lt 100 ]; do sleep 0.1; tries=$((tries + 1)); done
@@ -71,26 +71,25 @@ impl Run {
         init(&binaries, &data, owner)?;
         let port = free_port()?;
         let server = spawn(&binaries, &data, port, owner)?;
-        supervise(self.watched, server, &self.directory)?;
+        supervise(self.watched, server.id(), &self.directory)?;
         wait_until_ready(&data)?;
         Ok(format!("postgres://postgres@127.0.0.1:{port}/postgres"))
     }
 }
 
 /// Stops `server` and removes its directory once the process `watched` is gone, in whatever way.
-/// It ends when somebody else has removed the directory: hundreds that look on for nothing would
-/// take the machine for themselves.
-/// Its output goes nowhere, so that a pipe from the test run closes when the run ends.
+/// Ends with the server: one that was stopped before is its stopper's business. It is nobody's
+/// child, and its output goes nowhere, so that a pipe from the test run closes when the run ends.
 pub(crate) fn supervise(watched: u32, server: u32, directory: &Path) -> io::Result<()> {
     Command::new("/bin/sh")
-        .args(["-c", SUPERVISOR, "supervisor"])
+        .args(["-c", &format!("({SUPERVISOR}) &"), "supervisor"])
         .args([watched.to_string(), server.to_string()])
         .arg(directory)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .process_group(0)
-        .spawn()?;
+        .status()?;
     Ok(())
 }
 
@@ -172,7 +171,7 @@ pub(crate) fn init(binaries: &Path, data: &Path, owner: &Owner) -> io::Result<()
 }
 
 /// A group of its own, so that Ctrl-C reaches the tests first and the server last.
-pub(crate) fn spawn(binaries: &Path, data: &Path, port: u16, owner: &Owner) -> io::Result<u32> {
+pub(crate) fn spawn(binaries: &Path, data: &Path, port: u16, owner: &Owner) -> io::Result<Child> {
     let log = File::create(data.with_file_name("log"))?;
     let settings = [
         "listen_addresses=127.0.0.1",
@@ -180,7 +179,7 @@ pub(crate) fn spawn(binaries: &Path, data: &Path, port: u16, owner: &Owner) -> i
         "max_connections=300",
         "shared_buffers=64MB",
     ];
-    let server = owner
+    owner
         .command(&binaries.join("postgres"))
         .arg("-D")
         .arg(data)
@@ -191,8 +190,7 @@ pub(crate) fn spawn(binaries: &Path, data: &Path, port: u16, owner: &Owner) -> i
         .stdout(log.try_clone()?)
         .stderr(log)
         .process_group(0)
-        .spawn()?;
-    Ok(server.id())
+        .spawn()
 }
 
 fn free_port() -> io::Result<u16> {

@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Child;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 
 use crate::postgres::server::{self, Owner};
@@ -18,7 +19,7 @@ pub(crate) struct Database {
     binaries: PathBuf,
     owner: Owner,
     port: u16,
-    pid: u32,
+    server: Option<Child>,
 }
 
 impl Database {
@@ -34,7 +35,7 @@ impl Database {
         server::make_directory(&directory, &owner).unwrap();
         server::init(&binaries, &directory.join("data"), &owner).unwrap();
         let port = super::free_port();
-        let mut database = Self { directory, binaries, owner, port, pid: 0 };
+        let mut database = Self { directory, binaries, owner, port, server: None };
         database.launch();
         database
     }
@@ -71,16 +72,18 @@ impl Database {
 
     fn launch(&mut self) {
         let data = self.directory.join("data");
-        self.pid = server::spawn(&self.binaries, &data, self.port, &self.owner).unwrap();
-        server::supervise(std::process::id(), self.pid, &self.directory).unwrap();
+        let server = server::spawn(&self.binaries, &data, self.port, &self.owner).unwrap();
+        server::supervise(std::process::id(), server.id(), &self.directory).unwrap();
+        self.server = Some(server);
         server::wait_until_ready(&data).unwrap();
     }
 
-    fn quit(&self) {
-        let Some(pid) = Pid::from_raw(self.pid.cast_signed()) else { return };
+    fn quit(&mut self) {
+        let Some(mut server) = self.server.take() else { return };
+        let pid = Pid::from_child(&server);
         let _ = kill_process(pid, Signal::QUIT);
         let until = Instant::now() + STOP_TIME;
-        while test_kill_process(pid).is_ok() && !is_zombie(self.pid) && Instant::now() < until {
+        while matches!(server.try_wait(), Ok(None)) && Instant::now() < until {
             std::thread::sleep(POLL);
         }
     }
@@ -91,10 +94,4 @@ impl Drop for Database {
         self.quit();
         let _ = fs::remove_dir_all(&self.directory);
     }
-}
-
-/// Its parent, this process, does not wait for it.
-fn is_zombie(pid: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('Z'))
 }
