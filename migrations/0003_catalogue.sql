@@ -6,7 +6,7 @@ create table product (
     description text not null,
     price bigint not null,
     currency text not null,
-    -- What can still be sold: initial_stock plus the sum of all movements.
+    -- What can still be sold: initial_stock plus the sum of all stock_change.
     initial_stock bigint not null,
     stock bigint not null,
     constraint product_sku_key unique (sku),
@@ -14,24 +14,17 @@ create table product (
     constraint product_stock check (stock >= 0)
 ) with (fillfactor = 70);
 
+-- What a merchant has corrected. What orders took and gave back stands in their lines.
 create table stock_movement (
     id uuid primary key,
     product_id integer not null references product (id),
     delta bigint not null,
-    kind text not null,
-    reason text,
+    reason text not null,
     stock_after bigint not null,
-    -- The order whose goods moved; none for a merchant's correction.
-    order_id uuid,
-    created_at timestamptz not null default clock_timestamp(),
-    made_by bytea,
-    key text collate "C",
-    constraint stock_movement_kind check (kind in ('sold', 'returned', 'corrected')),
-    constraint stock_movement_order check ((kind = 'corrected') = (order_id is null)),
-    -- Goods leave for an order once and come back from it once, by whichever way.
-    constraint stock_movement_once unique (order_id, kind, product_id),
-    constraint stock_movement_made_by_key unique (made_by, key),
-    constraint stock_movement_made_by_pair check
-        ((made_by is null) = (key is null) and (kind = 'corrected') = (made_by is not null))
+    created_at timestamptz not null,
+    made_by bytea not null,
+    key text collate "C" not null,
+    constraint stock_movement_delta check (delta <> 0),
+    constraint stock_movement_made_by_key unique (made_by, key)
 );
 create index stock_movement_product_id on stock_movement (product_id, created_at);

@@ -50,8 +50,18 @@ create table order_line (
     quantity integer not null,
     unit_price bigint not null,
     line_total bigint not null,
-    primary key (order_id, position),
-    constraint order_line_product unique (order_id, product_id),
+    -- Goods leave with their line and come back once, by whichever way.
+    returned_at timestamptz,
+    -- One line a product.
+    primary key (order_id, product_id),
     constraint order_line_quantity check (quantity between 1 and 99),
     constraint order_line_total check (line_total = quantity * unit_price)
 );
+
+-- All that moved stock, and why.
+create view stock_change as
+    select product_id, -quantity::bigint as delta, 'sold' as kind, order_id from order_line
+    union all
+    select product_id, quantity, 'returned', order_id from order_line where returned_at is not null
+    union all
+    select product_id, delta, 'corrected', null from stock_movement;

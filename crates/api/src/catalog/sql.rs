@@ -97,9 +97,9 @@ pub async fn insert_correction(
     made_by: &Identity,
 ) -> sqlx::Result<()> {
     sqlx::query(
-        "insert into stock_movement (id, product_id, delta, kind, reason, stock_after, created_at,
+        "insert into stock_movement (id, product_id, delta, reason, stock_after, created_at,
                                      made_by, key)
-         values ($1, $2, $3, 'corrected', $4, $5, $6, $7, $8)",
+         values ($1, $2, $3, $4, $5, $6, $7, $8)",
     )
     .bind(movement.id.uuid())
     .bind(product)
@@ -123,7 +123,7 @@ pub async fn correction(
     let row = sqlx::query(
         "select m.delta, m.reason, m.stock_after, m.created_at from stock_movement m
          join product p on p.id = m.product_id
-         where m.id = $1 and p.sku = $2 and m.kind = 'corrected'",
+         where m.id = $1 and p.sku = $2",
     )
     .bind(id.uuid())
     .bind(sku.as_str())
@@ -140,29 +140,25 @@ pub async fn correction(
     }))
 }
 
-/// Puts the goods of an order back, each line once, and writes down that they came back. The
-/// order is locked; the products are locked in id order, like everywhere. Returns how many
-/// products came back.
-pub async fn return_goods(conn: &mut PgConnection, order: Uuid, reason: &str) -> sqlx::Result<u64> {
+/// Puts the goods of an order back, each line once, and marks the lines. The order is locked; the
+/// products are locked in id order, like everywhere. Returns how many lines came back.
+pub async fn return_goods(conn: &mut PgConnection, order: Uuid) -> sqlx::Result<u64> {
     let returned = sqlx::query(
         "with locked as materialized (
              select p.id from product p
-             where p.id in (select product_id from order_line where order_id = $1)
-               and not exists (select from stock_movement m where m.order_id = $1
-                               and m.kind = 'returned' and m.product_id = p.id)
+             where p.id in (select product_id from order_line
+                            where order_id = $1 and returned_at is null)
              order by p.id for update
          ),
          returned as (
-             update product p set stock = p.stock + l.quantity
-             from order_line l join locked on locked.id = l.product_id
-             where l.order_id = $1 and p.id = l.product_id
-             returning p.id, l.quantity, p.stock
+             update order_line l set returned_at = clock_timestamp() from locked
+             where l.order_id = $1 and l.product_id = locked.id and l.returned_at is null
+             returning l.product_id, l.quantity
          )
-         insert into stock_movement (id, product_id, delta, kind, reason, stock_after, order_id)
-         select gen_random_uuid(), id, quantity, 'returned', $2, stock, $1 from returned",
+         update product p set stock = p.stock + returned.quantity
+         from returned where p.id = returned.product_id",
     )
     .bind(order)
-    .bind(reason)
     .execute(conn)
     .await?;
     Ok(returned.rows_affected())

@@ -44,7 +44,7 @@ impl Operation for Cancel {
             if !sql::set_status(&mut tx, &order, cancelled.status()).await? {
                 return Err(Stop::Taken);
             }
-            catalog::sql::return_goods(&mut tx, id.uuid(), "cancelled").await?;
+            catalog::sql::return_goods(&mut tx, id.uuid()).await?;
             outbox::order_cancelled(&mut tx, app, &order).await?;
             let order = Order { status: cancelled.status(), ..order };
             let reply = shown(&mut tx, order.clone(), 200).await?;

@@ -166,7 +166,6 @@ impl Create {
             order: &order,
             lines: &priced.lines,
             cart: self.cart.map(CartId::uuid),
-            movements: priced.lines.iter().map(|_| app.clock.new_id()).collect(),
             retention_ms: app.limits.retention.as_secs_f64() * 1000.0,
         };
         fault::point("before_order").await?;
@@ -214,13 +213,8 @@ impl Create {
         };
         let order = self.order(app, &wish, priced.total);
         let reply = reply(&order, &priced.lines)?;
-        let placing = Placing {
-            order: &order,
-            lines: &priced.lines,
-            cart: None,
-            movements: priced.lines.iter().map(|_| app.clock.new_id()).collect(),
-            retention_ms: 0.0,
-        };
+        let placing =
+            Placing { order: &order, lines: &priced.lines, cart: None, retention_ms: 0.0 };
         let mut conn = app.db.connection().await?;
         let placed =
             super::place::place_unguarded(&mut conn, &self.account.scope(), &placing).await;

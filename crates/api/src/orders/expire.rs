@@ -53,7 +53,7 @@ async fn expire_one(app: &App) -> sqlx::Result<bool> {
         tx.rollback().await;
         return Ok(false);
     }
-    catalog::sql::return_goods(&mut tx, id.uuid(), "expired").await?;
+    catalog::sql::return_goods(&mut tx, id.uuid()).await?;
     tx.commit().await?;
     Ok(true)
 }

@@ -8,7 +8,7 @@
 //! | `known` | does the key have a record already? then nothing below happens |
 //! | `locked` | locks the products in id order, so that two baskets cannot deadlock |
 //! | `taken` | takes the goods where price and stock still are what was counted on |
-//! | `placed`, `lined`, `moved` | the order, its lines, the movements of stock |
+//! | `placed`, `lined` | the order, its lines |
 //! | main query | the finished record, with status 0 if a line could not be taken |
 //!
 //! Status 0 violates the check `idempotency_record_effects_complete`, which undoes everything. A
@@ -20,6 +20,7 @@
 use domain::PricedLine;
 use idempotency::{Claim, Reply};
 use sqlx::PgConnection;
+use sqlx::postgres::PgArguments;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -35,10 +36,49 @@ pub struct Placing<'a> {
     pub lines: &'a [(i32, PricedLine)],
     /// The cart it consumes.
     pub cart: Option<Uuid>,
-    /// An id for the movement of each line.
-    pub movements: Vec<Uuid>,
     /// How long the reply is kept, in milliseconds.
     pub retention_ms: f64,
+}
+
+/// The statement, around what makes it guarded: what `known` asks, and the main query.
+macro_rules! placing {
+    (known: $known:literal, $main:literal) => {
+        concat!(
+            "with known as materialized (",
+            $known,
+            r#"),
+            wanted as (
+                select * from unnest($12::int[], $13::text[], $14::text[], $15::int[], $16::bigint[])
+                    with ordinality as w (product_id, sku, name, quantity, unit_price, position)
+            ),
+            locked as materialized (
+                select p.id from product p
+                where p.id = any ($12) and not exists (select from known)
+                order by p.id for update
+            ),
+            taken as (
+                update product p set stock = p.stock - w.quantity
+                from wanted w join locked on locked.id = w.product_id
+                where p.id = w.product_id and p.price = w.unit_price and p.stock >= w.quantity
+                returning p.id
+            ),
+            placed as (
+                insert into "order" (id, account_id, made_by, key, cart_id, status, total, currency,
+                                     email, note, created_at, reserved_until)
+                select $3, $4, $1, $2, $5, 'pending', $6, $7, $8, $9, $10, $11
+                where not exists (select from known)
+            ),
+            lined as (
+                insert into order_line (order_id, position, product_id, sku, name, quantity,
+                                        unit_price, line_total)
+                select $3, w.position, w.product_id, w.sku, w.name, w.quantity, w.unit_price,
+                       w.quantity * w.unit_price
+                from wanted w where not exists (select from known)
+            )
+            "#,
+            $main
+        )
+    };
 }
 
 /// Places an order under its key. Returns when the reply expires; `None` if the key has a record.
@@ -53,80 +93,78 @@ pub async fn place(
     placing: &Placing<'_>,
     reply: &Reply,
 ) -> sqlx::Result<Option<OffsetDateTime>> {
-    let lines = Columns::of(placing.lines);
-    let order = placing.order;
-    sqlx::query_scalar(
-        r#"with known as materialized (
-            select 1 from idempotency_record where scope = $1 and key = $2
-        ),
-        wanted as (
-            select * from unnest($19::int[], $20::text[], $21::text[], $22::int[], $23::bigint[], $24::uuid[])
-                with ordinality as w (product_id, sku, name, quantity, unit_price, movement_id, position)
-        ),
-        locked as materialized (
-            select p.id from product p
-            where p.id = any ($19) and not exists (select from known)
-            order by p.id for update
-        ),
-        taken as (
-            update product p set stock = p.stock - w.quantity
-            from wanted w join locked on locked.id = w.product_id
-            where p.id = w.product_id and p.price = w.unit_price and p.stock >= w.quantity
-            returning p.id as product_id, p.stock as stock_after
-        ),
-        placed as (
-            insert into "order" (id, account_id, made_by, key, cart_id, status, total, currency,
-                                 email, note, created_at, reserved_until)
-            select $10, $11, $1, $2, $12, 'pending', $13, $14, $15, $16, $17, $18
-            where not exists (select from known)
-        ),
-        lined as (
-            insert into order_line (order_id, position, product_id, sku, name, quantity, unit_price,
-                                    line_total)
-            select $10, w.position, w.product_id, w.sku, w.name, w.quantity, w.unit_price,
-                   w.quantity * w.unit_price
-            from wanted w where not exists (select from known)
-        ),
-        moved as (
-            insert into stock_movement (id, product_id, delta, kind, stock_after, order_id)
-            select w.movement_id, w.product_id, -w.quantity, 'sold', taken.stock_after, $10
-            from wanted w join taken using (product_id)
-        )
-        insert into idempotency_record
+    let statement = sqlx::query_scalar(placing!(
+        known: "select 1 from idempotency_record where scope = $1 and key = $2",
+        "insert into idempotency_record
             (scope, key, fingerprint, marks, operation, state, resource, finished_at, expires_at,
              status, headers, body)
-        select $1, $2, $3, $4, $5, 'completed', $6, t, t + $7 * interval '1 millisecond',
-               case when (select count(*) from taken) = cardinality($19) then 201 else 0 end, $8, $9
+        select $1, $2, $17, $18, $19, 'completed', $20, t, t + $21 * interval '1 millisecond',
+               case when (select count(*) from taken) = cardinality($12) then 201 else 0 end, $22, $23
         from clock_timestamp() t
         where not exists (select from known)
-        returning expires_at"#,
-    )
-    .bind(claim.identity.scope.as_bytes())
-    .bind(claim.identity.key.as_str())
-    .bind(&claim.fingerprint.0[..])
-    .bind(claim.marks.encode())
-    .bind(Create::NAME)
-    .bind(order.path())
-    .bind(placing.retention_ms)
-    .bind(reply.encode_headers())
-    .bind(&reply.body()[..])
-    .bind(order.id.uuid())
-    .bind(order.account_id.uuid())
-    .bind(placing.cart)
-    .bind(order.total.amount)
-    .bind(order.total.currency.code())
-    .bind(order.email.as_deref())
-    .bind(order.note.as_deref())
-    .bind(order.created_at)
-    .bind(order.reserved_until)
-    .bind(lines.ids)
-    .bind(lines.skus)
-    .bind(lines.names)
-    .bind(lines.quantities)
-    .bind(lines.unit_prices)
-    .bind(&placing.movements)
-    .fetch_optional(conn)
-    .await
+        returning expires_at"
+    ));
+    placing
+        .bind(statement, claim.identity.scope.as_bytes(), claim.identity.key.as_str())
+        .bind(&claim.fingerprint.0[..])
+        .bind(claim.marks.encode())
+        .bind(Create::NAME)
+        .bind(placing.order.path())
+        .bind(placing.retention_ms)
+        .bind(reply.encode_headers())
+        .bind(&reply.body()[..])
+        .fetch_optional(conn)
+        .await
+}
+
+/// The same without a record, to measure what the record costs.
+///
+/// # Errors
+/// `division_by_zero` when price or stock do not allow it.
+#[cfg(feature = "bench")]
+pub async fn place_unguarded(
+    conn: &mut PgConnection,
+    scope: &idempotency::Scope,
+    placing: &Placing<'_>,
+) -> sqlx::Result<()> {
+    let statement = sqlx::query_scalar(placing!(
+        known: "select 1 where false",
+        "select 1 / (case when (select count(*) from taken) = cardinality($12) then 1 else 0 end)"
+    ));
+    let key = placing.order.id.to_string();
+    let _: i32 = placing.bind(statement, scope.as_bytes(), &key).fetch_one(conn).await?;
+    Ok(())
+}
+
+type Statement<'q, T> = sqlx::query::QueryScalar<'q, sqlx::Postgres, T, PgArguments>;
+
+impl Placing<'_> {
+    /// The parameters that both forms share: $1 to $16.
+    fn bind<'q, T>(
+        &'q self,
+        statement: Statement<'q, T>,
+        made_by: &'q [u8],
+        key: &'q str,
+    ) -> Statement<'q, T> {
+        let (order, lines) = (self.order, Columns::of(self.lines));
+        statement
+            .bind(made_by)
+            .bind(key)
+            .bind(order.id.uuid())
+            .bind(order.account_id.uuid())
+            .bind(self.cart)
+            .bind(order.total.amount)
+            .bind(order.total.currency.code())
+            .bind(order.email.as_deref())
+            .bind(order.note.as_deref())
+            .bind(order.created_at)
+            .bind(order.reserved_until)
+            .bind(lines.ids)
+            .bind(lines.skus)
+            .bind(lines.names)
+            .bind(lines.quantities)
+            .bind(lines.unit_prices)
+    }
 }
 
 /// Lines as Postgres takes them: an array for each column.
@@ -151,70 +189,4 @@ impl Columns {
         }
         columns
     }
-}
-
-/// The same statement without its record, to measure what the record costs.
-///
-/// # Errors
-/// `division_by_zero` when price or stock do not allow it.
-#[cfg(feature = "bench")]
-pub async fn place_unguarded(
-    conn: &mut PgConnection,
-    scope: &idempotency::Scope,
-    placing: &Placing<'_>,
-) -> sqlx::Result<()> {
-    let lines = Columns::of(placing.lines);
-    let order = placing.order;
-    sqlx::query(
-        r#"with wanted as (
-            select * from unnest($11::int[], $12::text[], $13::text[], $14::int[], $15::bigint[], $16::uuid[])
-                with ordinality as w (product_id, sku, name, quantity, unit_price, movement_id, position)
-        ),
-        locked as materialized (
-            select p.id from product p where p.id = any ($11) order by p.id for update
-        ),
-        taken as (
-            update product p set stock = p.stock - w.quantity
-            from wanted w join locked on locked.id = w.product_id
-            where p.id = w.product_id and p.price = w.unit_price and p.stock >= w.quantity
-            returning p.id as product_id, p.stock as stock_after
-        ),
-        placed as (
-            insert into "order" (id, account_id, made_by, key, cart_id, status, total, currency,
-                                 email, note, created_at, reserved_until)
-            select $1, $2, $3, $1::text, $4, 'pending', $5, $6, $7, $8, $9, $10
-        ),
-        lined as (
-            insert into order_line (order_id, position, product_id, sku, name, quantity, unit_price,
-                                    line_total)
-            select $1, w.position, w.product_id, w.sku, w.name, w.quantity, w.unit_price,
-                   w.quantity * w.unit_price
-            from wanted w
-        ),
-        moved as (
-            insert into stock_movement (id, product_id, delta, kind, stock_after, order_id)
-            select w.movement_id, w.product_id, -w.quantity, 'sold', taken.stock_after, $1
-            from wanted w join taken using (product_id)
-        )
-        select 1 / (case when (select count(*) from taken) = cardinality($11) then 1 else 0 end)"#,
-    )
-    .bind(order.id.uuid())
-    .bind(order.account_id.uuid())
-    .bind(scope.as_bytes())
-    .bind(placing.cart)
-    .bind(order.total.amount)
-    .bind(order.total.currency.code())
-    .bind(order.email.as_deref())
-    .bind(order.note.as_deref())
-    .bind(order.created_at)
-    .bind(order.reserved_until)
-    .bind(lines.ids)
-    .bind(lines.skus)
-    .bind(lines.names)
-    .bind(lines.quantities)
-    .bind(lines.unit_prices)
-    .bind(&placing.movements)
-    .execute(conn)
-    .await?;
-    Ok(())
 }

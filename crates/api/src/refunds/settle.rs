@@ -97,7 +97,7 @@ pub async fn gone_back(app: &App, tx: &mut Tx, order: &Order, refund: &Refund) -
         return Err(Stop::Taken);
     }
     if refund.restock {
-        catalog::sql::return_goods(tx, order.id.uuid(), "refunded").await?;
+        catalog::sql::return_goods(tx, order.id.uuid()).await?;
     }
     outbox::refund_succeeded(tx, app, order, refund.id, refund.amount).await?;
     Ok(())

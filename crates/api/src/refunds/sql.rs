@@ -136,7 +136,7 @@ pub async fn open(conn: &mut PgConnection, payment: &Payment) -> sqlx::Result<Mo
 /// Whether goods of an order went back into stock.
 pub async fn is_restocked(conn: &mut PgConnection, order: OrderId) -> sqlx::Result<bool> {
     sqlx::query_scalar(
-        "select exists (select from stock_movement where order_id = $1 and kind = 'returned')",
+        "select exists (select from order_line where order_id = $1 and returned_at is not null)",
     )
     .bind(order.uuid())
     .fetch_one(conn)

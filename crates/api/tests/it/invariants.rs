@@ -62,24 +62,15 @@ const NOTHING: &[(&str, &str)] = &[
     (
         "stock that is not what was there and what moved",
         "select p.sku from product p
-         left join (select product_id, sum(delta) as moved from stock_movement group by 1) m
+         left join (select product_id, sum(delta) as moved from stock_change group by 1) m
              on m.product_id = p.id
          where p.stock <> p.initial_stock + coalesce(m.moved, 0) or p.stock < 0",
     ),
     (
-        "order lines whose goods were not taken as ordered",
-        "select l.order_id::text from order_line l
-         left join stock_movement m on m.order_id = l.order_id and m.product_id = l.product_id
-             and m.kind = 'sold'
-         where m.id is null or m.delta <> -l.quantity",
-    ),
-    (
         "goods of ended orders that did not come back, or came back from others",
         r#"select o.id::text from "order" o join order_line l on l.order_id = o.id
-         left join stock_movement m on m.order_id = o.id and m.product_id = l.product_id
-             and m.kind = 'returned'
-         where (o.status in ('cancelled', 'expired') and m.delta is distinct from l.quantity::bigint)
-            or (o.status in ('pending', 'paid', 'partially_refunded') and m.id is not null)"#,
+         where (o.status in ('cancelled', 'expired') and l.returned_at is null)
+            or (o.status in ('pending', 'paid', 'partially_refunded') and l.returned_at is not null)"#,
     ),
     (
         "orders whose state is not that of their money",

@@ -62,7 +62,7 @@ const TABLE: &[(&str, [u16; 6])] = &[
 /// Rows of everything that a request can leave behind.
 const ROWS: &str = r#"(select count(*) from idempotency_record) + (select count(*) from "order")
     + (select count(*) from payment) + (select count(*) from refund)
-    + (select count(*) from stock_movement) + (select count(*) from ledger_posting)
+    + (select count(*) from stock_change) + (select count(*) from ledger_posting)
     + (select count(*) from mail) + (select count(*) from webhook_endpoint)
     + (select count(*) from delivery) + (select count(*) from account)
     + (select count(*) from provider.charge) + (select count(*) from provider.refund)

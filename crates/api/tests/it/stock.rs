@@ -13,7 +13,7 @@ async fn moved(caller: &Caller, key: &str, delta: i64) -> Response {
 /// What there was at first and all that moved since.
 async fn accounted_for(app: &TestApp, sku: &str) -> i64 {
     app.number(format!(
-        "select initial_stock + coalesce((select sum(delta) from stock_movement
+        "select initial_stock + coalesce((select sum(delta) from stock_change
                                           where product_id = product.id), 0)
          from product where sku = '{sku}'"
     ))

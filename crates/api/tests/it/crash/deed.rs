@@ -137,9 +137,9 @@ fn made(deed: Deed) -> &'static [(&'static str, i64)] {
         }
         // One for each line.
         Deed::Cancel => &[(
-            "select count(*) from stock_movement m join idempotency_record r
-                 on r.resource = '/v1/orders/ord_' || replace(m.order_id::text, '-', '')
-             where r.key = $1 and m.kind = 'returned'",
+            "select count(*) from order_line l join idempotency_record r
+                 on r.resource = '/v1/orders/ord_' || replace(l.order_id::text, '-', '')
+             where r.key = $1 and l.returned_at is not null",
             2,
         )],
         Deed::Endpoint => &[("select count(*) from webhook_endpoint where key = $1", 1)],

@@ -117,7 +117,7 @@ async fn a_decline_keeps_the_order_and_offers_another_key() {
     assert_eq!(browser.get(&order).await.heading(), "Paid once, $42.00");
     assert_eq!(app.captures(&id(&order)).await, 1);
     assert_eq!(app.provider_charges(&id(&order)).await.len(), 3);
-    assert_eq!(app.number("select count(*) from stock_movement").await, 2);
+    assert_eq!(app.number("select count(*) from stock_change").await, 2);
     app.finish().await;
 }
 
