@@ -20,7 +20,7 @@ use crate::config::{Limits, Mail, Timing};
 use crate::db::{self, Db};
 use crate::fault;
 use crate::mail::smtp::Mailer;
-use crate::operation::Answer;
+use crate::operation::{Answer, Repeats};
 use crate::presses::Presses;
 use crate::problem::Problem;
 use crate::provider::client::ProviderClient;
@@ -51,6 +51,8 @@ pub struct Shared {
     pub db: Db,
     /// Running executions.
     pub flights: Flights<Answer>,
+    /// Whether to expect that a key is known already.
+    pub repeats: Repeats,
     /// What repeats were told, until it is written.
     pub presses: Presses,
     /// Finished replies in memory.
@@ -132,6 +134,7 @@ impl App {
             clock,
             db,
             flights: Flights::new(FLIGHTS_MAX),
+            repeats: Repeats::default(),
             presses: Presses::default(),
             memory: Memory::new(MEMORY_BYTES),
             redis,
@@ -181,7 +184,7 @@ impl App {
     }
 
     /// A finished reply out of this process's memory.
-    pub fn remembered(&self, identity: &Identity) -> Option<Finished> {
+    pub fn remembered(&self, identity: &Identity) -> Option<Arc<Finished>> {
         #[cfg(feature = "bench")]
         if crate::bench::replay_from() != crate::bench::ReplayFrom::Anywhere {
             return None;
@@ -191,13 +194,15 @@ impl App {
         kept
     }
 
-    /// A finished reply out of Redis that has not expired.
+    /// A finished reply out of Redis that has not expired. Not asked while hardly a request is a
+    /// repeat.
     pub async fn cached(&self, identity: &Identity) -> Option<Finished> {
         #[cfg(feature = "bench")]
         if crate::bench::replay_from() == crate::bench::ReplayFrom::Postgres {
             return None;
         }
-        let Ok(found) = self.redis.as_ref()?.get(identity).await else {
+        let redis = self.redis.as_ref().filter(|_| self.repeats.are_likely())?;
+        let Ok(found) = redis.get(identity).await else {
             metrics::counter!("payonce_cache_errors_total").increment(1);
             return None;
         };
@@ -207,8 +212,8 @@ impl App {
     }
 
     /// Keeps a finished reply in memory for the rest of its life.
-    pub fn remember(&self, claim: &Claim, finished: &Finished) {
-        self.memory.put(claim.identity.clone(), finished.clone(), self.life(finished));
+    pub fn remember(&self, claim: &Claim, finished: &Arc<Finished>) {
+        self.memory.put(claim.identity.clone(), Arc::clone(finished), self.life(finished));
     }
 
     /// Keeps a finished reply in Redis for the rest of its life. After the commit, off the hot path.

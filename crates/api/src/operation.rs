@@ -7,19 +7,21 @@
 mod decide;
 mod lead;
 mod refusals;
+mod repeats;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use idempotency::flight::{Waited, Waiter};
 use idempotency::postgres::{self, Attempt, Ending};
-use idempotency::{Admission, Claim, Entry, Finished, Outcome, Reply};
+use idempotency::{Claim, Entry, Finished, Outcome, Reply};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use self::lead::Leader;
 pub use self::refusals::{in_progress, outcome_unknown};
 use self::refusals::{lost, reused};
+pub use self::repeats::Repeats;
 use crate::app::App;
 use crate::db::{self, AsDatabaseError, Tx};
 use crate::problem::{Code, Problem};
@@ -29,8 +31,8 @@ use crate::{fault, telemetry};
 pub trait Operation: Send + Sync + 'static {
     /// `POST /v1/orders`
     const NAME: &'static str;
-    /// Whether to look the key up before executing. An operation that does so inside its own
-    /// statement says no.
+    /// Whether always to look the key up before executing. An operation that does so inside its
+    /// own statement says no: it is looked up first only while repeats are likely.
     const LOOKS_FIRST: bool = true;
 
     /// Executes for a key that was not used before.
@@ -140,7 +142,7 @@ pub async fn perform<O: Operation>(app: &App, asked: Asked, operation: O) -> Ans
 async fn answer<O: Operation>(app: &App, asked: Asked, operation: O) -> Answer {
     let claim = &asked.claim;
     if let Some(finished) = app.remembered(&claim.identity) {
-        let answer = admitted(finished.admit(claim), Source::Memory);
+        let answer = replay(finished, claim, Source::Memory);
         app.presses.note(&claim.identity, &answer, app.clock.now());
         return answer;
     }
@@ -274,13 +276,11 @@ pub async fn commit(
     Ok(postgres::finished(claim, &ending, expires_at))
 }
 
-fn admitted(admission: Admission, source: Source) -> Answer {
-    match admission {
-        Admission::Replay(finished) => Answer::Finished(Arc::new(finished), source),
-        Admission::Reused(differences) => problem(reused(differences)),
-        Admission::Running { .. } | Admission::Abandoned { .. } | Admission::Expired => {
-            problem(in_progress())
-        }
+/// A reply out of a cache, for its own request only.
+fn replay(finished: Arc<Finished>, claim: &Claim, source: Source) -> Answer {
+    match finished.differences(claim) {
+        None => Answer::Finished(finished, source),
+        Some(differences) => problem(reused(differences)),
     }
 }
 

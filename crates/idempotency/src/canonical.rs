@@ -6,6 +6,7 @@
 
 mod read;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -71,17 +72,20 @@ impl Canonical {
         T::deserialize(&self.root)
     }
 
-    /// The same document with each named top-level text member replaced by `veil(text)`.
-    pub fn veiled(&self, members: &[&str], veil: impl Fn(&str) -> String) -> Self {
-        let mut root = self.root.clone();
-        if let Node::Object(object) = &mut root {
-            for member in members {
-                if let Some(Node::Text(text)) = object.get_mut(*member) {
-                    *text = veil(text);
-                }
+    /// The same document with each named top-level text member replaced by `veil(text)`; `None`
+    /// if it has none of them.
+    pub fn veiled(&self, members: &[&str], veil: impl Fn(&str) -> String) -> Option<Self> {
+        let Node::Object(object) = &self.root else { return None };
+        let is_secret = |member: &&&str| matches!(object.get(**member), Some(Node::Text(_)));
+        let mut secrets = members.iter().filter(is_secret).peekable();
+        secrets.peek()?;
+        let mut veiled = object.clone();
+        for member in secrets {
+            if let Some(Node::Text(text)) = veiled.get_mut(*member) {
+                *text = veil(text);
             }
         }
-        Self::of(root)
+        Some(Self::of(Node::Object(veiled)))
     }
 
     /// Calls `visit` with the JSON pointer (RFC 6901) and canonical bytes of every leaf.
@@ -107,7 +111,7 @@ fn walk(node: &Node, pointer: &mut String, visit: &mut impl FnMut(&str, &[u8])) 
     match node {
         Node::Object(members) if !members.is_empty() => {
             for (name, child) in members {
-                step(pointer, &name.replace('~', "~0").replace('/', "~1"), child, visit);
+                step(pointer, &escaped(name), child, visit);
             }
         }
         Node::List(items) if !items.is_empty() => {
@@ -116,6 +120,14 @@ fn walk(node: &Node, pointer: &mut String, visit: &mut impl FnMut(&str, &[u8])) 
             }
         }
         leaf => visit(pointer, &canonical_bytes(leaf)),
+    }
+}
+
+/// RFC 6901, section 3.
+fn escaped(name: &str) -> Cow<'_, str> {
+    match name.contains(['~', '/']) {
+        true => name.replace('~', "~0").replace('/', "~1").into(),
+        false => name.into(),
     }
 }
 
@@ -276,7 +288,9 @@ mod tests {
     #[test]
     fn a_veiled_member_keeps_the_rest() {
         let document = Canonical::parse(br#"{"password":"hunter22","email":"a@b"}"#).unwrap();
-        let veiled = document.veiled(&["password"], |secret| format!("<{}>", secret.len()));
+        let veil = |secret: &str| format!("<{}>", secret.len());
+        let veiled = document.veiled(&["password", "pin"], veil).unwrap();
         assert_eq!(veiled.as_bytes(), br#"{"email":"a@b","password":"<8>"}"#);
+        assert_eq!(document.veiled(&["pin"], veil), None);
     }
 }

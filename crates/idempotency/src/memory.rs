@@ -1,5 +1,6 @@
 //! Finished replies in this process: bounded by bytes, each for its remaining life.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use moka::Expiry;
@@ -17,7 +18,7 @@ pub struct Memory {
 
 #[derive(Clone)]
 struct Kept {
-    finished: Finished,
+    finished: Arc<Finished>,
     life: Duration,
 }
 
@@ -41,12 +42,12 @@ impl Memory {
     }
 
     /// The finished reply of a key, if it is here and still alive.
-    pub fn get(&self, identity: &Identity) -> Option<Finished> {
+    pub fn get(&self, identity: &Identity) -> Option<Arc<Finished>> {
         self.replies.get(identity).map(|kept| kept.finished)
     }
 
     /// Keeps a finished reply for the rest of its life.
-    pub fn put(&self, identity: Identity, finished: Finished, life: Duration) {
+    pub fn put(&self, identity: Identity, finished: Arc<Finished>, life: Duration) {
         if !life.is_zero() {
             self.replies.insert(identity, Kept { finished, life });
         }
@@ -80,15 +81,15 @@ mod tests {
         Identity { scope: Scope::account([1; 16]), key }
     }
 
-    fn finished(bytes: usize) -> Finished {
-        Finished {
+    fn finished(bytes: usize) -> Arc<Finished> {
+        Arc::new(Finished {
             fingerprint: Fingerprint([9; 32]),
             marks: Marks::default(),
             outcome: Outcome::Completed,
             reply: Reply::new(201, "application/json", vec![b' '; bytes]),
             expires_at: OffsetDateTime::UNIX_EPOCH,
             resource: None,
-        }
+        })
     }
 
     #[test]

@@ -140,13 +140,10 @@ impl Record {
 }
 
 impl Finished {
-    /// As [`Record::admit`], for a finished reply out of a cache that has not expired.
-    pub fn admit(self, claim: &Claim) -> Admission {
-        if self.fingerprint == claim.fingerprint {
-            Admission::Replay(self)
-        } else {
-            Admission::Reused(self.marks.differences(&claim.marks))
-        }
+    /// What tells a request from the one that got this reply; `None`: it is the same request, and
+    /// the reply is its own as long as it has not expired.
+    pub fn differences(&self, claim: &Claim) -> Option<Differences> {
+        (self.fingerprint != claim.fingerprint).then(|| self.marks.differences(&claim.marks))
     }
 }
 
@@ -203,9 +200,8 @@ mod tests {
         let reply = Reply::new(201, "application/json", "{}");
         let outcome = Outcome::Completed;
         let kept = Finished { fingerprint, marks, outcome, reply, expires_at: NOW, resource: None };
-        assert_eq!(kept.clone().admit(&claim("/a")), Admission::Replay(kept.clone()));
-        assert!(matches!(kept.admit(&claim("/b")), Admission::Reused(differences)
-            if differences.differs == ["path"]));
+        assert_eq!(kept.differences(&claim("/a")), None);
+        assert_eq!(kept.differences(&claim("/b")).unwrap().differs, ["path"]);
         assert_eq!(
             (Outcome::Completed.as_str(), Outcome::Failed.as_str()),
             ("completed", "failed")

@@ -1,11 +1,16 @@
 //! A Redis cache of finished replies: a hint, never the truth. Every failure is a miss.
+//!
+//! All requests share one connection, whose commands travel together: lending one to each costs a
+//! ping a loan, which is more than the look-up itself. The pool opens it, and limits how many are
+//! being opened at once.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use deadpool_redis::redis::AsyncCommands;
-use deadpool_redis::{Config, Pool, PoolConfig, Runtime, Timeouts};
+use deadpool_redis::redis::aio::MultiplexedConnection;
+use deadpool_redis::redis::{Cmd, FromRedisValue, cmd};
+use deadpool_redis::{Config, Connection, Pool, PoolConfig, Runtime, Timeouts};
 use tokio::time::{Instant, timeout};
 
 use crate::key::Identity;
@@ -19,10 +24,11 @@ const PATIENCE: Duration = Duration::from_millis(30);
 const REST: Duration = Duration::from_secs(1);
 const CONNECTIONS_MAX: usize = 8;
 
-/// Finished replies by identity. Cloning shares the connections.
+/// Finished replies by identity. Cloning shares the connection.
 #[derive(Clone)]
 pub struct Redis {
     pool: Pool,
+    shared: Arc<Mutex<Option<MultiplexedConnection>>>,
     sealer: Sealer,
     started: Instant,
     rests_until_ms: Arc<AtomicU64>,
@@ -47,8 +53,8 @@ impl Redis {
         let pool = config
             .create_pool(Some(Runtime::Tokio1))
             .map_err(|error| Unusable(error.to_string()))?;
-        let rests_until_ms = Arc::default();
-        Ok(Self { pool, sealer, started: Instant::now(), rests_until_ms })
+        let (shared, rests_until_ms) = (Arc::default(), Arc::default());
+        Ok(Self { pool, shared, sealer, started: Instant::now(), rests_until_ms })
     }
 
     /// The finished reply of a key. `Ok(None)` is a miss.
@@ -56,11 +62,7 @@ impl Redis {
     /// # Errors
     /// [`Unusable`]; treat it as a miss and count it.
     pub async fn get(&self, identity: &Identity) -> Result<Option<Finished>, Unusable> {
-        let sealed = self
-            .ask(async |connection: &mut deadpool_redis::Connection| {
-                connection.get::<_, Option<Vec<u8>>>(name(identity)).await
-            })
-            .await?;
+        let sealed: Option<Vec<u8>> = self.ask(Cmd::get(name(identity))).await?;
         Ok(sealed.and_then(|sealed| self.sealer.open(identity, &sealed)))
     }
 
@@ -79,45 +81,48 @@ impl Redis {
             return Ok(());
         }
         let sealed = self.sealer.seal(identity, finished);
-        self.ask(async |connection: &mut deadpool_redis::Connection| {
-            connection.pset_ex::<_, _, ()>(name(identity), sealed.as_slice(), life_ms).await
-        })
-        .await
+        self.ask(Cmd::pset_ex(name(identity), sealed.as_slice(), life_ms)).await
     }
 
     /// Whether it answers now.
     pub async fn ping(&self) -> bool {
-        self.ask(async |connection: &mut deadpool_redis::Connection| {
-            deadpool_redis::redis::cmd("PING").query_async::<()>(connection).await
-        })
-        .await
-        .is_ok()
+        self.ask::<()>(cmd("PING")).await.is_ok()
     }
 
-    async fn ask<T>(
-        &self,
-        command: impl AsyncFnOnce(
-            &mut deadpool_redis::Connection,
-        ) -> Result<T, deadpool_redis::redis::RedisError>,
-    ) -> Result<T, Unusable> {
+    async fn ask<T: FromRedisValue>(&self, command: Cmd) -> Result<T, Unusable> {
         if self.rests() {
             return Err(Unusable("it failed a moment ago and is left alone".into()));
         }
         let answer = timeout(PATIENCE, async {
-            let mut connection = self.pool.get().await.map_err(|error| error.to_string())?;
-            let answer = command(&mut connection).await.map_err(|error| error.to_string());
-            if answer.is_err() {
-                // An answer may still be on its way: never lend this connection again.
-                let _ = deadpool_redis::Connection::take(connection);
+            let shared = self.shared().clone();
+            if let Some(mut connection) = shared {
+                match command.query_async(&mut connection).await {
+                    // It may have ended while nobody used it.
+                    Err(error) if error.is_unrecoverable_error() => {}
+                    answer => return answer.map_err(|error| error.to_string()),
+                }
             }
-            answer
+            let mut opened = self.open().await?;
+            command.query_async(&mut opened).await.map_err(|error| error.to_string())
         })
         .await
         .unwrap_or_else(|_| Err("no answer in time".into()));
         answer.map_err(|reason| {
+            *self.shared() = None;
             self.rest();
             Unusable(reason)
         })
+    }
+
+    async fn open(&self) -> Result<MultiplexedConnection, String> {
+        let opened = self.pool.get().await.map_err(|error| error.to_string())?;
+        let connection = Connection::take(opened);
+        *self.shared() = Some(connection.clone());
+        Ok(connection)
+    }
+
+    fn shared(&self) -> MutexGuard<'_, Option<MultiplexedConnection>> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn rests(&self) -> bool {

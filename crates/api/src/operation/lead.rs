@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::decide::{Decision, decide};
 use super::refusals::{contested, in_progress, outcome_unknown};
-use super::{Answer, Asked, Doing, Ended, Operation, Source, Stop, admitted, commit, problem};
+use super::{Answer, Asked, Doing, Ended, Operation, Source, Stop, commit, problem, replay};
 use crate::app::App;
 use crate::db;
 use crate::made_by;
@@ -37,24 +37,28 @@ impl<O: Operation> Leader<'_, O> {
     /// The answer for this request and all that joined it.
     pub(super) async fn answer(self) -> Answer {
         let claim = &self.asked.claim;
-        if let Some(finished) = self.app.cached(&claim.identity).await {
+        if let Some(finished) = self.app.cached(&claim.identity).await.map(Arc::new) {
+            self.app.repeats.note(true);
             self.app.remember(claim, &finished);
-            return admitted(finished.admit(claim), Source::Redis);
+            return replay(finished, claim, Source::Redis);
         }
-        match self.settle().await {
+        let settled = self.settle().await;
+        self.app.repeats.note(!matches!(settled, Ok((_, Source::Executed))));
+        match settled {
             Ok((finished, source)) => {
+                let finished = Arc::new(finished);
                 self.app.remember(claim, &finished);
                 if source == Source::Postgres {
                     self.app.cache(claim, &finished).await;
                 }
-                Answer::Finished(Arc::new(finished), source)
+                Answer::Finished(finished, source)
             }
             Err(refusal) => problem(refusal),
         }
     }
 
     async fn settle(&self) -> Result<(Finished, Source), Problem> {
-        let mut looks_first = O::LOOKS_FIRST;
+        let mut looks_first = O::LOOKS_FIRST || self.app.repeats.are_likely();
         // After a lost commit nobody may say that nothing was done.
         let mut ambiguous = false;
         for round in 1..=ROUNDS_MAX {
