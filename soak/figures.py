@@ -31,7 +31,7 @@ def histories(text):
 def fuzz(text):
     passed = sum(map(int, re.findall(r"test result: ok\. (\d+) passed", text)))
     assert "FAILED" not in text
-    return f"{passed} laws, {int(os.environ['PROPTEST_CASES']):,} documents or values each"
+    return f"{passed} tests passed, {int(os.environ['PROPTEST_CASES']):,} documents or values for each law among them"
 
 
 def mutants(text):
