@@ -13,7 +13,7 @@ import time
 import urllib.parse
 import urllib.request
 
-from mixed import Mixed
+from crowd import Mixed
 from run import Stand
 from stand import ROOT, Redis, free_port, until
 

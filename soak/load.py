@@ -20,7 +20,7 @@ class Shop:
 
     def __init__(self, port, email="shopper@payonce.test"):
         self.port, self.lock = port, threading.Lock()
-        # When, how long, where; when, status, what was said.
+        # When, how long, where; from when to when, status, what was said.
         self.times, self.failures, self.token = [], [], None
         self.token = self.ask("POST", "/v1/sessions", {"email": email, "password": PASSWORD})[1]["token"]
 
@@ -66,7 +66,7 @@ class Shop:
                 status, raw = 0, repr(error).encode()
             if status == 0 or status >= 500:
                 with self.lock:
-                    self.failures.append((started, status, raw[:200]))
+                    self.failures.append((started, time.monotonic(), status, raw[:200]))
             answer = json.loads(raw) if raw.startswith(b"{") else {}
             if status and not (status in AGAIN and answer.get("retryable", True)):
                 with self.lock:
