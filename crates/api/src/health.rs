@@ -37,7 +37,7 @@ pub async fn readyz(app: App) -> HttpResponse {
 /// `GET /metrics`, for this machine alone unless told otherwise. To others it does not exist.
 pub async fn metrics(app: App, request: HttpRequest) -> Result<HttpResponse, Problem> {
     if !app.metrics_open && !is_local(&request) {
-        return Err(Problem::not_found().at(request.path()));
+        return Err(Problem::not_found());
     }
     let page = page(&app).map_err(|error| Problem::internal(&error))?;
     Ok(HttpResponse::Ok().content_type("text/plain; version=0.0.4; charset=utf-8").body(page))

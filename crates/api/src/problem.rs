@@ -4,6 +4,8 @@ mod code;
 
 use std::fmt;
 
+use actix_web::body::BoxBody;
+use actix_web::dev::ServiceResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::{HttpResponse, HttpResponseBuilder, ResponseError};
@@ -84,7 +86,8 @@ impl Problem {
         self
     }
 
-    /// The path of the request that ran into it.
+    /// The path of the request that ran into it. What a handler returns is told its path on the
+    /// way out (see [`located`]); what is stored with a reply has to say it itself.
     pub fn at(mut self, path: &str) -> Self {
         self.instance.get_or_insert_with(|| path.to_owned());
         self
@@ -158,6 +161,16 @@ impl ResponseError for Problem {
         }
         response.body(self.document().to_string())
     }
+}
+
+/// The answer, and in it, if it is a problem that has none, the path of its request.
+pub fn located(response: ServiceResponse<BoxBody>) -> ServiceResponse<BoxBody> {
+    let problem = response.response().error().and_then(|error| error.as_error::<Problem>());
+    let Some(problem) = problem.filter(|problem| problem.instance.is_none()) else {
+        return response;
+    };
+    let document = problem.clone().at(response.request().path()).document().to_string();
+    response.map_body(|_, _| BoxBody::new(document))
 }
 
 /// A failed read: nothing was changed, so a passing lack of something is `busy`.

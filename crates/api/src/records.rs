@@ -1,13 +1,13 @@
 //! What became of a key: its state and times, never its reply's body.
 
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use idempotency::{Identity, Key, Record, State, postgres};
 use serde::Serialize;
 use sqlx::PgConnection;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
-use crate::accounts::bearer;
+use crate::accounts::Account;
 use crate::app::App;
 use crate::made_by;
 use crate::problem::Problem;
@@ -53,17 +53,15 @@ pub struct RecordBody {
 )]
 pub async fn get_record(
     app: App,
+    account: Account,
     key: web::Path<String>,
-    request: HttpRequest,
 ) -> Result<HttpResponse, Problem> {
-    let at = |problem: Problem| problem.at(request.path());
-    let account = bearer::authenticate(&app, request.headers()).await.map_err(at)?;
-    let key = Key::from_bare(key.as_bytes()).map_err(|_| at(Problem::not_found()))?;
+    let key = Key::from_bare(key.as_bytes()).map_err(|_| Problem::not_found())?;
     let identity = Identity { scope: account.scope(), key };
-    let mut conn = app.db.connection().await.map_err(|error| at(error.into()))?;
+    let mut conn = app.db.connection().await?;
     let found = find(&mut conn, &identity).await;
-    let record = conn.end(found).map_err(|error| at(error.into()))?;
-    Ok(HttpResponse::Ok().json(record.ok_or_else(|| at(Problem::not_found()))?))
+    let record = conn.end(found)?.ok_or_else(Problem::not_found)?;
+    Ok(HttpResponse::Ok().json(record))
 }
 
 /// The record of a key, or what is remembered of it after it was swept.

@@ -203,9 +203,7 @@ impl Api {
                     resource = resource.route(route);
                 }
                 resource
-                    .default_service(web::to(move |request: HttpRequest| {
-                        std::future::ready(wrong_method(&request, &allow))
-                    }))
+                    .default_service(web::to(move || std::future::ready(wrong_method(&allow))))
                     .wrap(Condition::new(!origins.is_empty(), cors::cors(origins)))
                     .wrap(Condition::new(!origins.is_empty(), from_fn(cors::refusals)))
             })
@@ -238,10 +236,9 @@ impl Api {
     }
 }
 
-fn wrong_method(request: &HttpRequest, allow: &str) -> Result<HttpResponse, Problem> {
+fn wrong_method(allow: &str) -> Result<HttpResponse, Problem> {
     Err(Problem::new(Code::MethodNotAllowed, format!("This path knows {allow}."))
-        .header(header::ALLOW, allow)
-        .at(request.path()))
+        .header(header::ALLOW, allow))
 }
 
 /// Nothing is at this address.
@@ -249,7 +246,7 @@ pub async fn nowhere(request: HttpRequest) -> Result<HttpResponse, Problem> {
     if let Some(page) = pages::nowhere(&request) {
         return Ok(page);
     }
-    Err(Problem::not_found().at(request.path()))
+    Err(Problem::not_found())
 }
 
 /// Tells the rules of keys, for machines

@@ -1,6 +1,9 @@
 //! `Authorization: Bearer …`: the only way into the API. Cookies open nothing here.
 
+use actix_web::dev::Payload;
 use actix_web::http::header::{self, HeaderMap};
+use actix_web::{FromRequest, HttpRequest};
+use futures_util::future::LocalBoxFuture;
 
 use super::session::Kind;
 use super::{Account, Role};
@@ -14,6 +17,28 @@ use crate::problem::{Code, Problem};
 pub async fn authenticate(app: &App, headers: &HeaderMap) -> Result<Account, Problem> {
     let token = token(headers).ok_or_else(missing)?;
     app.sessions.account(app, Kind::Bearer, &token).await?.ok_or_else(missing)
+}
+
+/// In a handler that takes an account, who asks is the first question of all.
+impl FromRequest for Account {
+    type Error = Problem;
+    type Future = LocalBoxFuture<'static, Result<Self, Problem>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let request = request.clone();
+        Box::pin(async move {
+            let app = App::extract(&request).await?;
+            authenticate(&app, request.headers()).await
+        })
+    }
+}
+
+/// Nothing, for a merchant.
+///
+/// # Errors
+/// `forbidden` for anybody else.
+pub fn merchants_only(account: &Account) -> Result<(), Problem> {
+    if account.may(Some(Role::Merchant)) { Ok(()) } else { Err(forbidden()) }
 }
 
 /// The token itself.

@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 
 use super::session::{self, Kind, Token};
-use super::{AccountBody, bearer, password, sql};
+use super::{Account, AccountBody, bearer, password, sql};
 use crate::app::App;
 use crate::guard;
 use crate::problem::{Code, Problem};
@@ -48,10 +48,9 @@ pub async fn create_session(
     request: HttpRequest,
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
-    let at = |problem: Problem| problem.at(request.path());
-    let document = guard::exempt_body(&request, payload).await.map_err(at)?;
-    let wish: CreateSession = guard::parse(&document).map_err(at)?;
-    let Token { text, expires_at } = sign_in(&app, &wish, Kind::Bearer).await.map_err(at)?;
+    let document = guard::exempt_body(&request, payload).await?;
+    let wish: CreateSession = guard::parse(&document)?;
+    let Token { text, expires_at } = sign_in(&app, &wish, Kind::Bearer).await?;
     Ok(HttpResponse::Created()
         .insert_header(("cache-control", "no-store"))
         .json(SessionBody { token: text, expires_at }))
@@ -85,12 +84,11 @@ pub async fn sign_in(app: &App, wish: &CreateSession, kind: Kind) -> Result<Toke
     responses((status = 204, description = "The token is of no use any more")),
 )]
 pub async fn delete_session(app: App, request: HttpRequest) -> Result<HttpResponse, Problem> {
-    let at = |problem: Problem| problem.at(request.path());
-    bearer::authenticate(&app, request.headers()).await.map_err(at)?;
-    let token = bearer::token(request.headers()).ok_or_else(bearer::missing).map_err(at)?;
-    let mut conn = app.db.connection().await.map_err(|error| at(error.into()))?;
+    bearer::authenticate(&app, request.headers()).await?;
+    let token = bearer::token(request.headers()).ok_or_else(bearer::missing)?;
+    let mut conn = app.db.connection().await?;
     let closed = session::close(&app, &mut conn, &token).await;
-    conn.end(closed).map_err(|error| at(error.into()))?;
+    conn.end(closed)?;
     Ok(HttpResponse::NoContent().finish())
 }
 
@@ -99,11 +97,8 @@ pub async fn delete_session(app: App, request: HttpRequest) -> Result<HttpRespon
     get, path = "/v1/accounts/me", tag = "Accounts",
     responses((status = 200, description = "The account of the token", body = AccountBody)),
 )]
-pub async fn get_account(app: App, request: HttpRequest) -> Result<HttpResponse, Problem> {
-    let account = bearer::authenticate(&app, request.headers())
-        .await
-        .map_err(|problem| problem.at(request.path()))?;
-    Ok(HttpResponse::Ok().json(AccountBody::from(account)))
+pub async fn get_account(account: Account) -> HttpResponse {
+    HttpResponse::Ok().json(AccountBody::from(account))
 }
 
 /// Shows one's own account
@@ -115,14 +110,11 @@ pub async fn get_account(app: App, request: HttpRequest) -> Result<HttpResponse,
     responses((status = 200, description = "The account of the token", body = AccountBody)),
 )]
 pub async fn get_account_by_id(
-    app: App,
+    account: Account,
     id: web::Path<String>,
-    request: HttpRequest,
 ) -> Result<HttpResponse, Problem> {
-    let at = |problem: Problem| problem.at(request.path());
-    let account = bearer::authenticate(&app, request.headers()).await.map_err(at)?;
     if id.parse::<AccountId>() != Ok(account.id) {
-        return Err(at(Problem::not_found()));
+        return Err(Problem::not_found());
     }
     Ok(HttpResponse::Ok().json(AccountBody::from(account)))
 }

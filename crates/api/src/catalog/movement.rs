@@ -1,7 +1,7 @@
 //! Move stock: a difference with a reason, never "set to". What is in stock is what there was at
 //! first plus the sum of all movements.
 
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use domain::{Sku, StockMovementId};
 use idempotency::reply::ReplyHeader;
 use idempotency::{Claim, Finished, Outcome, Reply};
@@ -10,7 +10,7 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 
 use super::{Product, sql};
-use crate::accounts::{Role, bearer};
+use crate::accounts::{Account, bearer};
 use crate::app::App;
 use crate::db;
 use crate::guard::Guarded;
@@ -83,21 +83,17 @@ pub async fn create_stock_movement(request: Guarded) -> Result<HttpResponse, Pro
 )]
 pub async fn get_stock_movement(
     app: App,
+    account: Account,
     path: web::Path<(String, String)>,
-    request: HttpRequest,
 ) -> Result<HttpResponse, Problem> {
-    let at = |problem: Problem| problem.at(request.path());
-    let account = bearer::authenticate(&app, request.headers()).await.map_err(at)?;
-    if !account.may(Some(Role::Merchant)) {
-        return Err(at(bearer::forbidden()));
-    }
+    bearer::merchants_only(&account)?;
     let (Ok(sku), Ok(id)) = (path.0.parse::<Sku>(), path.1.parse()) else {
-        return Err(at(Problem::not_found()));
+        return Err(Problem::not_found());
     };
-    let mut conn = app.db.connection().await.map_err(|error| at(error.into()))?;
+    let mut conn = app.db.connection().await?;
     let movement = sql::correction(&mut conn, &sku, id).await;
-    let movement = conn.end(movement).map_err(|error| at(error.into()))?;
-    Ok(HttpResponse::Ok().json(movement.ok_or_else(|| at(Problem::not_found()))?))
+    let movement = conn.end(movement)?.ok_or_else(Problem::not_found)?;
+    Ok(HttpResponse::Ok().json(movement))
 }
 
 /// The operation. The route has made sure that a merchant asks.

@@ -13,13 +13,12 @@ use crate::problem::Problem;
     responses((status = 200, description = "Products in the order of the catalogue", body = Page<ProductBody>)),
 )]
 pub async fn list_products(app: App, request: HttpRequest) -> Result<HttpResponse, Problem> {
-    let at = |problem: Problem| problem.at(request.path());
-    let window = Window::of(&request).map_err(at)?;
-    let limit = window.limit().map_err(at)?;
-    let after = window.after::<i32>().map_err(at)?;
-    let mut conn = app.db.connection().await.map_err(|error| at(error.into()))?;
+    let window = Window::of(&request)?;
+    let limit = window.limit()?;
+    let after = window.after::<i32>()?;
+    let mut conn = app.db.connection().await?;
     let rows = sql::page(&mut conn, after, limit + 1).await;
-    let rows = conn.end(rows).map_err(|error| at(error.into()))?;
+    let rows = conn.end(rows)?;
     let page: Page<ProductBody> =
         Page::of(rows, limit, |(id, _)| id.to_string(), |(_, product)| product.into());
     Ok(HttpResponse::Ok().json(page))
@@ -31,19 +30,14 @@ pub async fn list_products(app: App, request: HttpRequest) -> Result<HttpRespons
     params(("sku" = String, Path, example = "counter-bell")),
     responses((status = 200, description = "The product", body = ProductBody)),
 )]
-pub async fn get_product(
-    app: App,
-    sku: web::Path<String>,
-    request: HttpRequest,
-) -> Result<HttpResponse, Problem> {
-    let at = |problem: Problem| problem.at(request.path());
+pub async fn get_product(app: App, sku: web::Path<String>) -> Result<HttpResponse, Problem> {
     // No SKU holds a NUL, and no text column can be asked for one.
     if sku.contains('\0') {
-        return Err(at(Problem::not_found()));
+        return Err(Problem::not_found());
     }
-    let mut conn = app.db.connection().await.map_err(|error| at(error.into()))?;
+    let mut conn = app.db.connection().await?;
     let product = sql::get(&mut conn, &sku).await;
-    let product = conn.end(product).map_err(|error| at(error.into()))?;
-    let product = product.ok_or_else(|| at(Problem::not_found()))?;
+    let product = conn.end(product)?;
+    let product = product.ok_or_else(Problem::not_found)?;
     Ok(HttpResponse::Ok().json(ProductBody::from(product)))
 }

@@ -4,7 +4,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use domain::OrderId;
 
 use super::{Order, OrderBody, OrderLine, sql};
-use crate::accounts::{Account, bearer};
+use crate::accounts::Account;
 use crate::app::App;
 use crate::page::{Page, Window};
 use crate::problem::Problem;
@@ -14,13 +14,12 @@ use crate::problem::Problem;
     get, path = "/v1/orders", tag = "Orders", params(Window),
     responses((status = 200, description = "Orders", body = Page<OrderBody>)),
 )]
-pub async fn list_orders(app: App, request: HttpRequest) -> Result<HttpResponse, Problem> {
-    list(&app, &request).await.map_err(|problem| problem.at(request.path()))
-}
-
-async fn list(app: &App, request: &HttpRequest) -> Result<HttpResponse, Problem> {
-    let account = bearer::authenticate(app, request.headers()).await?;
-    let window = Window::of(request)?;
+pub async fn list_orders(
+    app: App,
+    account: Account,
+    request: HttpRequest,
+) -> Result<HttpResponse, Problem> {
+    let window = Window::of(&request)?;
     let limit = window.limit()?;
     let before = window.after::<OrderId>()?;
     let whose = (!account.is_merchant()).then_some(account.id);
@@ -48,13 +47,11 @@ async fn list(app: &App, request: &HttpRequest) -> Result<HttpResponse, Problem>
 )]
 pub async fn get_order(
     app: App,
+    account: Account,
     id: web::Path<String>,
-    request: HttpRequest,
 ) -> Result<HttpResponse, Problem> {
-    let at = |problem: Problem| problem.at(request.path());
-    let account = bearer::authenticate(&app, request.headers()).await.map_err(at)?;
-    let id = id.parse().map_err(|_| at(Problem::not_found()))?;
-    let (order, lines) = visible(&app, &account, id).await.map_err(at)?;
+    let id = id.parse().map_err(|_| Problem::not_found())?;
+    let (order, lines) = visible(&app, &account, id).await?;
     Ok(HttpResponse::Ok().json(OrderBody::new(order, lines)))
 }
 

@@ -1,10 +1,10 @@
 //! Reading payments: one's own; the merchant sees all.
 
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use domain::PaymentId;
 
 use super::{Payment, PaymentBody, sql};
-use crate::accounts::{Account, bearer};
+use crate::accounts::Account;
 use crate::app::App;
 use crate::orders;
 use crate::problem::Problem;
@@ -17,13 +17,11 @@ use crate::problem::Problem;
 )]
 pub async fn get_payment(
     app: App,
+    account: Account,
     id: web::Path<String>,
-    request: HttpRequest,
 ) -> Result<HttpResponse, Problem> {
-    let at = |problem: Problem| problem.at(request.path());
-    let account = bearer::authenticate(&app, request.headers()).await.map_err(at)?;
-    let id = id.parse().map_err(|_| at(Problem::not_found()))?;
-    let payment = visible(&app, &account, id).await.map_err(at)?;
+    let id = id.parse().map_err(|_| Problem::not_found())?;
+    let payment = visible(&app, &account, id).await?;
     Ok(HttpResponse::Ok().json(PaymentBody::from(payment)))
 }
 

@@ -17,7 +17,7 @@ use tracing::field::Empty;
 
 use super::patience;
 use crate::app::App;
-use crate::problem::Problem;
+use crate::problem::{self, Problem};
 use crate::stop::Stop;
 use crate::telemetry::trace::Trace;
 use crate::{health, openapi, pages, routes};
@@ -97,7 +97,7 @@ async fn observed(
         .cover(answered)
         .await
         .unwrap_or_else(|_| Err(Problem::internal(&"a handler panicked").at(&path).into()));
-    let mut response = answered?.map_into_boxed_body();
+    let mut response = problem::located(answered?.map_into_boxed_body());
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(REQUEST_ID, value);
     }

@@ -107,8 +107,7 @@ pub async fn receive_event(
     request: HttpRequest,
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
-    let received = receive(&app, &request, payload).await;
-    let outcome = received.map_err(|problem| problem.at(request.path()))?;
+    let outcome = receive(&app, &request, payload).await?;
     Ok(HttpResponse::Ok().json(Receipt { outcome: outcome.text() }))
 }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{EndpointBody, secret, sql};
-use crate::accounts::{Account, Role, bearer};
+use crate::accounts::{Account, bearer};
 use crate::app::App;
 use crate::page::{Page, Window};
 use crate::problem::Problem;
@@ -29,13 +29,13 @@ pub struct SecretBody {
         (status = 403, description = "The account has not the role for this"),
     ),
 )]
-pub async fn list_endpoints(app: App, request: HttpRequest) -> Result<HttpResponse, Problem> {
-    list(&app, &request).await.map_err(|problem| problem.at(request.path()))
-}
-
-async fn list(app: &App, request: &HttpRequest) -> Result<HttpResponse, Problem> {
-    let account = merchant(app, request).await?;
-    let window = Window::of(request)?;
+pub async fn list_endpoints(
+    app: App,
+    account: Account,
+    request: HttpRequest,
+) -> Result<HttpResponse, Problem> {
+    bearer::merchants_only(&account)?;
+    let window = Window::of(&request)?;
     let limit = window.limit()?;
     let before = window.after::<WebhookEndpointId>()?;
     let mut conn = app.db.connection().await?;
@@ -57,11 +57,10 @@ async fn list(app: &App, request: &HttpRequest) -> Result<HttpResponse, Problem>
 )]
 pub async fn get_endpoint(
     app: App,
+    account: Account,
     id: web::Path<String>,
-    request: HttpRequest,
 ) -> Result<HttpResponse, Problem> {
-    let found = find(&app, &id, &request).await;
-    let (endpoint, _) = found.map_err(|problem| problem.at(request.path()))?;
+    let (endpoint, _) = find(&app, &account, &id).await?;
     Ok(HttpResponse::Ok().json(EndpointBody::from(endpoint)))
 }
 
@@ -76,13 +75,12 @@ pub async fn get_endpoint(
 )]
 pub async fn get_secret(
     app: App,
+    account: Account,
     id: web::Path<String>,
-    request: HttpRequest,
 ) -> Result<HttpResponse, Problem> {
-    let at = |problem: Problem| problem.at(request.path());
-    let (endpoint, sealed) = find(&app, &id, &request).await.map_err(at)?;
+    let (endpoint, sealed) = find(&app, &account, &id).await?;
     let secret = secret::open(&app.secrets, endpoint.id, &sealed)
-        .ok_or_else(|| at(Problem::internal(&"a webhook secret was sealed under another key")))?;
+        .ok_or_else(|| Problem::internal(&"a webhook secret was sealed under another key"))?;
     Ok(HttpResponse::Ok()
         .insert_header((header::CACHE_CONTROL, "no-store"))
         .json(SecretBody { secret: secret.reveal() }))
@@ -90,17 +88,12 @@ pub async fn get_secret(
 
 async fn find(
     app: &App,
+    account: &Account,
     id: &str,
-    request: &HttpRequest,
 ) -> Result<(super::Endpoint, Vec<u8>), Problem> {
-    let account = merchant(app, request).await?;
+    bearer::merchants_only(account)?;
     let id = id.parse().map_err(|_| Problem::not_found())?;
     let mut conn = app.db.connection().await?;
     let found = sql::get(&mut conn, account.id, id).await;
     conn.end(found)?.ok_or_else(Problem::not_found)
-}
-
-async fn merchant(app: &App, request: &HttpRequest) -> Result<Account, Problem> {
-    let account = bearer::authenticate(app, request.headers()).await?;
-    if account.may(Some(Role::Merchant)) { Ok(account) } else { Err(bearer::forbidden()) }
 }
