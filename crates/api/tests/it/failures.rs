@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::app::{Caller, TestApp, basket, eventually};
+use crate::app::{Caller, Response, TestApp, basket, eventually};
 use crate::metrics;
 use crate::process::Meeting;
 
@@ -165,12 +165,11 @@ async fn a_refusal_that_passes_is_not_remembered() {
     let body = basket(&[("enamel-mug", 1)]);
     let known = shopper.post("/v1/orders", "known", &body).await.expect(201);
 
-    while app.app().budgets.execute(&shopper.account().scope()).is_ok() {}
-    let refused = shopper.post("/v1/orders", "limited", &body).await.problem(429, "rate_limited");
+    let (limited, refused) = refused_for_its_rate(&app, &shopper).await;
     let seconds: u64 = refused.header("retry-after").unwrap().parse().unwrap();
     shopper.post("/v1/orders", "known", &body).await.replays(&known);
     tokio::time::sleep(Duration::from_secs(seconds)).await;
-    let first = shopper.post("/v1/orders", "limited", &body).await.expect(201);
+    let first = shopper.post("/v1/orders", &limited, &body).await.expect(201);
     assert!(!first.is_replay());
 
     let mut stranger = app.database.connect().await;
@@ -189,4 +188,19 @@ async fn a_refusal_that_passes_is_not_remembered() {
     eventually("the role is known", async || shopper.post(path, "role", &wish).await.status == 201)
         .await;
     app.finish().await;
+}
+
+/// An order that its account's budget refused, with its key. The budget fills again while a
+/// request is on its way, so the first may still get through.
+async fn refused_for_its_rate(app: &TestApp, shopper: &Caller) -> (String, Response) {
+    let body = basket(&[("enamel-mug", 1)]);
+    for number in 0..50 {
+        let key = format!("limited-{number}");
+        while app.app().budgets.execute(&shopper.account().scope()).is_ok() {}
+        let response = shopper.post("/v1/orders", &key, &body).await;
+        if response.status != 201 {
+            return (key, response.problem(429, "rate_limited"));
+        }
+    }
+    panic!("fifty orders found the budget filled again");
 }
