@@ -142,6 +142,11 @@ def failover(folder):
     lose_primary(folder, "failover", lambda primary: primary.kill())
 
 
+def silence(folder):
+    """The same with a primary that is cut off: it refuses nothing, it answers nothing, no connection breaks."""
+    lose_primary(folder, "silence", lambda primary: primary.freeze())
+
+
 def lose_primary(folder, name, lose):
     stand = Stand(folder, standby=True)
     try:
@@ -193,7 +198,7 @@ def main():
     from duplicates import duplicates
     from partitions import partitions
     from sweep import sweep
-    scenarios = {"replicas": replicas, "failover": failover, "restore": restore,
+    scenarios = {"replicas": replicas, "failover": failover, "silence": silence, "restore": restore,
                  "duplicates": duplicates, "sweep": sweep, "partitions": partitions}
     names = sys.argv[1:] or list(scenarios)
     for name in names:

@@ -8,12 +8,16 @@ use std::time::Duration;
 
 use sqlx::PgConnection;
 use tokio::task::{JoinHandle, JoinSet};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::app::App;
+use crate::db;
 
 /// How long to wait when nothing is due. Nobody is woken on the order path.
 const IDLE: Duration = Duration::from_millis(500);
+
+/// One attempt and its row; more than any receiver gets.
+const CARRIED_MAX: Duration = Duration::from_mins(2);
 
 /// A kind of thing that is carried out.
 pub trait Courier: Send + Sync + 'static {
@@ -73,7 +77,9 @@ pub fn start<C: Courier>(app: &App) -> JoinHandle<()> {
             if running.len() < C::AT_ONCE {
                 match claim::<C>(&app).await {
                     Ok(Some(due)) => {
-                        running.spawn(C::deliver(app.clone(), due));
+                        let carried = C::deliver(app.clone(), due);
+                        running
+                            .spawn(async move { timeout(CARRIED_MAX, carried).await == Ok(true) });
                         continue;
                     }
                     Ok(None) => {}
@@ -96,7 +102,7 @@ pub fn pause_seconds(attempts: i32, schedule: &[f64]) -> Option<f64> {
 
 async fn claim<C: Courier>(app: &App) -> sqlx::Result<Option<C::Due>> {
     let mut conn = app.db.connection().await?;
-    let due = C::claim(&mut conn).await;
+    let due = db::answered(db::SILENCE, C::claim(&mut conn)).await;
     conn.end(due)
 }
 

@@ -19,6 +19,10 @@ pub use hosts::Hosts;
 
 /// How long a request waits for a connection before it is told that we are busy.
 const WAIT: Duration = Duration::from_secs(5);
+/// A little more than a statement may take, which the server itself ends after 15 s.
+pub const SILENCE: Duration = Duration::from_secs(17);
+/// How long undoing may take before the connection is closed instead.
+const UNDO: Duration = Duration::from_secs(2);
 /// A restart takes a second or two.
 const RETURN_TRIES: usize = 20;
 const RETURN_PAUSE: Duration = Duration::from_millis(250);
@@ -219,7 +223,7 @@ impl Drop for Tx {
         let Some(conn) = self.conn.take() else { return };
         // Closing would undo it as well; rolling back spares the next one a new connection.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(undo(conn));
+            runtime.spawn(tokio::time::timeout(UNDO, undo(conn)));
         }
     }
 }
@@ -245,6 +249,25 @@ impl DerefMut for Tx {
 pub async fn connect(url: &str) -> sqlx::Result<PgConnection> {
     let hosts = Hosts::from_str(url).map_err(|error| sqlx::Error::Configuration(error.into()))?;
     hosts.connect().await
+}
+
+/// Gives up on a database that neither answers nor breaks its connections, as when its machine hangs
+/// or is cut off: nothing else would end that wait. It counts as a broken connection, and the
+/// connection is closed with the work that held it; whether that took effect is not known.
+///
+/// # Errors
+/// The work's own, or that the time is over.
+pub async fn answered<T, E: From<sqlx::Error>>(
+    within: Duration,
+    work: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
+    tokio::time::timeout(within, work).await.unwrap_or_else(|_| {
+        let silent = std::io::Error::new(
+            std::io::ErrorKind::TimedOut,
+            "the database neither answers nor breaks the connection",
+        );
+        Err(sqlx::Error::Io(silent).into())
+    })
 }
 
 /// Runs a transaction again when Postgres undid it for another's sake: serialization failure

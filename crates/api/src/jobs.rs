@@ -7,6 +7,7 @@ use tokio::time::sleep;
 
 use crate::app::App;
 use crate::courier;
+use crate::db;
 use crate::mail::deliver::Mails;
 use crate::orders::expire;
 use crate::payments::recover;
@@ -20,6 +21,8 @@ const CLOCK_EVERY: Duration = Duration::from_secs(30);
 const OBSERVE_EVERY: Duration = Duration::from_secs(15);
 const PRESSES_EVERY: Duration = Duration::from_secs(1);
 const EXPIRE_EVERY: Duration = Duration::from_secs(2);
+/// A round that takes longer than this waits for a database that is silent.
+const ROUND_MAX: Duration = Duration::from_secs(75);
 
 /// Running jobs; they end when this is dropped.
 pub struct Jobs(Vec<JoinHandle<()>>);
@@ -69,7 +72,7 @@ where
     let app = app.clone();
     tokio::spawn(async move {
         loop {
-            match round(app.clone()).await {
+            match db::answered(ROUND_MAX, round(app.clone())).await {
                 Ok(done) => {
                     succeeded(&app, name);
                     if done > 0 {

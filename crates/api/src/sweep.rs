@@ -98,7 +98,7 @@ async fn batch(
     kind: &'static str,
     cursor: &mut sql::Cursor,
 ) -> sqlx::Result<sql::Batch> {
-    match sql::sweep(conn, kind, cursor).await {
+    match db::answered(db::SILENCE, sql::sweep(conn, kind, cursor)).await {
         Err(error) if db::is_conflict(&error) => sql::sweep(conn, kind, cursor).await,
         swept => swept,
     }

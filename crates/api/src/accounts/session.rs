@@ -14,6 +14,7 @@ use time::OffsetDateTime;
 
 use super::{Account, sql};
 use crate::app::App;
+use crate::db;
 
 /// How long another process may still honour a token that was signed out here.
 const KEPT: Duration = Duration::from_secs(5);
@@ -83,7 +84,8 @@ impl Sessions {
         }
         let closed = self.closed.load(Ordering::Acquire);
         let mut conn = app.db.connection().await?;
-        let account = sql::by_session(&mut conn, &hash, kind.as_str()).await;
+        let found = sql::by_session(&mut conn, &hash, kind.as_str());
+        let account = db::answered(db::SILENCE, found).await;
         let account = conn.end(account)?;
         if let Some(account) = &account
             && self.closed.load(Ordering::Acquire) == closed

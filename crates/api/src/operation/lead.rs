@@ -71,7 +71,7 @@ impl<O: Operation> Leader<'_, O> {
                 return self.replay_or(limited).await;
             }
             looks_first = true;
-            match self.execute(round).await {
+            match db::answered(self.longest(), self.execute(round)).await {
                 Ok(finished) => return Ok((finished, Source::Executed)),
                 Err(Stop::Taken) => {}
                 // Whether it took effect is not known: what the key says now decides.
@@ -93,19 +93,26 @@ impl<O: Operation> Leader<'_, O> {
     /// What the key has, waiting while another process is at it. Nothing: execute.
     async fn known(&self, ambiguous: bool) -> Result<Option<(Finished, Source)>, Problem> {
         loop {
-            let decided = decide(self.app, &self.asked.claim).await;
+            let decided = db::answered(db::SILENCE, decide(self.app, &self.asked.claim)).await;
             match decided.map_err(|error| undecided(error, ambiguous))? {
                 Decision::Execute => return Ok(None),
                 Decision::Replay(finished) => return Ok(Some((*finished, Source::Postgres))),
                 Decision::Refuse(refusal) => return Err(*refusal),
                 Decision::Wait { unknown } => self.wait(unknown).await?,
-                Decision::TakeOver { fence } => match self.take_over(fence).await {
-                    Ok(finished) => return Ok(Some((finished, Source::Executed))),
-                    Err(Stop::Taken) => {}
-                    Err(stop) => return Err(ended(stop)),
-                },
+                Decision::TakeOver { fence } => {
+                    match db::answered(self.longest(), self.take_over(fence)).await {
+                        Ok(finished) => return Ok(Some((finished, Source::Executed))),
+                        Err(Stop::Taken) => {}
+                        Err(stop) => return Err(ended(stop)),
+                    }
+                }
             }
         }
+    }
+
+    /// What an execution may take: the talk with the provider, and then a database that is slow.
+    fn longest(&self) -> Duration {
+        self.app.limits.deadline + db::SILENCE
     }
 
     /// A pause, without a connection.
@@ -162,7 +169,8 @@ impl<O: Operation> Leader<'_, O> {
 
     /// A key that is known is answered, however much its account has asked for.
     async fn replay_or(&self, limited: Problem) -> Result<(Finished, Source), Problem> {
-        match decide(self.app, &self.asked.claim).await.map_err(Problem::from)? {
+        let decided = db::answered(db::SILENCE, decide(self.app, &self.asked.claim)).await;
+        match decided.map_err(Problem::from)? {
             Decision::Execute => Err(limited),
             Decision::Replay(finished) => Ok((*finished, Source::Postgres)),
             Decision::Refuse(refusal) => Err(*refusal),

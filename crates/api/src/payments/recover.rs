@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use idempotency::Finished;
 use idempotency::postgres::{self, Attempt};
+use tokio::time::Instant;
 
 use super::Payment;
 use crate::app::App;
@@ -21,8 +22,9 @@ use crate::two_phase;
 const PAUSE_MAX: Duration = Duration::from_mins(1);
 /// From this attempt on an unknown outcome is somebody's business.
 const ALARM_AFTER: i32 = 10;
-/// One run ends after so many, so that a stop is never far away.
+/// One run ends after so many, or after this long, so that a stop is never far away.
 const BATCH: usize = 100;
+const RUN_MAX: Duration = Duration::from_secs(20);
 
 /// Settles what is due. Returns how many records were taken, and how many of them settled.
 ///
@@ -30,7 +32,8 @@ const BATCH: usize = 100;
 /// Those of the database while looking for work.
 pub async fn run_once(app: &App) -> sqlx::Result<(usize, usize)> {
     let (mut taken, mut settled) = (0, 0);
-    while taken < BATCH {
+    let until = Instant::now() + RUN_MAX;
+    while taken < BATCH && Instant::now() < until {
         let mut conn = app.db.connection().await?;
         let due = postgres::take_due(&mut conn, app.limits.lease).await;
         let Some((attempt, attempts)) = conn.end(due)? else { break };

@@ -17,11 +17,16 @@ use tracing::field::Empty;
 
 use super::patience;
 use crate::app::App;
-use crate::problem::{self, Problem};
+use crate::operation::in_progress;
+use crate::problem::{self, Code, Problem};
 use crate::stop::Stop;
 use crate::telemetry::trace::Trace;
 use crate::{health, openapi, pages, routes};
 
+/// A connection, then a statement.
+const READ_MAX: Duration = Duration::from_secs(25);
+/// A body that takes its time, then the longest wait for another request, then a connection and a statement.
+const CHANGE_MAX: Duration = Duration::from_secs(75);
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// How the server runs.
@@ -42,6 +47,7 @@ pub fn server(listener: TcpListener, app: App, threads: Threads, stop: Stop) -> 
     let server = HttpServer::new(move || {
         let stop = stop.clone();
         Web::new()
+            .wrap(from_fn(in_time))
             .wrap(from_fn(observed))
             .wrap(from_fn(move |request, next| patience::bounded(patience, request, next)))
             .wrap_fn(move |request, next| {
@@ -104,6 +110,30 @@ async fn observed(
     let _in_span = span.enter();
     record(&response, started.elapsed());
     Ok(response)
+}
+
+/// Whoever only reads waits no longer than for a statement, and anybody else no longer than for what
+/// they joined: a database that is silent would keep them and their connections for ever.
+async fn in_time(
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<BoxBody>, actix_web::Error> {
+    let path = request.path().to_owned();
+    let (longest, late) = match request.method().is_safe() {
+        true => (READ_MAX, Problem::new(Code::Busy, "The database does not answer.")),
+        false => (CHANGE_MAX, in_progress()),
+    };
+    let app = request.app_data::<web::Data<App>>().map(|app| app.as_ref().clone());
+    match tokio::time::timeout(longest, next.call(request)).await {
+        Ok(response) => Ok(response?.map_into_boxed_body()),
+        Err(_) => {
+            tracing::warn!(path, "gave up on a database that is silent");
+            if let Some(app) = app {
+                app.db.forget_idle();
+            }
+            Err(late.at(&path).into())
+        }
+    }
 }
 
 fn record(response: &ServiceResponse<BoxBody>, time: Duration) {
