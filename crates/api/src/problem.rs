@@ -178,7 +178,10 @@ impl From<sqlx::Error> for Problem {
     fn from(error: sqlx::Error) -> Self {
         if db::is_busy(&error) || db::is_disconnect(&error) {
             tracing::warn!(%error, "the database has no time");
-            return Self::new(Code::Busy, "The database is busy. Nothing was done.");
+            return Self::new(
+                Code::Busy,
+                "The database is busy. This request did nothing; send it again, with the same key.",
+            );
         }
         Self::internal(&error)
     }

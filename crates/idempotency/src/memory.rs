@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use moka::Expiry;
+use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 
 use crate::key::Identity;
@@ -35,6 +36,9 @@ impl Memory {
     pub fn new(bytes_max: u64) -> Self {
         let replies = Cache::builder()
             .max_capacity(bytes_max)
+            // The newest reply is the likeliest to be asked for again; a policy that lets in only
+            // what was asked for before would let in none.
+            .eviction_policy(EvictionPolicy::lru())
             .weigher(|_, kept: &Kept| weight(&kept.finished))
             .expire_after(RemainingLife)
             .build();
@@ -130,5 +134,6 @@ mod tests {
         }
         memory.replies.run_pending_tasks();
         assert!(memory.replies.entry_count() <= 6, "{}", memory.replies.entry_count());
+        assert!(memory.get(&identity("k-999")).is_some(), "the newest is kept");
     }
 }

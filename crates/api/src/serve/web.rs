@@ -103,6 +103,7 @@ async fn observed(
         .cover(answered)
         .await
         .unwrap_or_else(|_| Err(Problem::internal(&"a handler panicked").at(&path).into()));
+    let answered = answered.inspect_err(unanswered);
     let mut response = problem::located(answered?.map_into_boxed_body());
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(REQUEST_ID, value);
@@ -134,6 +135,14 @@ async fn in_time(
             Err(late.at(&path).into())
         }
     }
+}
+
+/// What broke before there was an answer has no route any more, but it counts.
+fn unanswered(error: &actix_web::Error) {
+    let status = error.as_response_error().status_code().as_u16();
+    metrics::counter!("payonce_requests_total", "route" => "none", "status" => status.to_string())
+        .increment(1);
+    tracing::warn!(status, "request");
 }
 
 fn record(response: &ServiceResponse<BoxBody>, time: Duration) {
