@@ -66,6 +66,8 @@ impl Db {
                 ("tcp_keepalives_count", "3"),
                 ("client_connection_check_interval", "2s"),
                 ("timezone", "UTC"),
+                // A notice that nobody logs makes the log forget the event after it.
+                ("client_min_messages", "warning"),
             ])
         });
         let pool = managed::Pool::builder(Opener(hosts))

@@ -13,10 +13,10 @@ use tokio::sync::mpsc::UnboundedSender;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id};
 use tracing::{Level, Metadata, Subscriber};
-use tracing_subscriber::Layer;
-use tracing_subscriber::filter::{LevelFilter, filter_fn};
+use tracing_subscriber::filter::{LevelFilter, dynamic_filter_fn};
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::{Layer, Registry};
 
 use crate::telemetry::Listener;
 
@@ -100,11 +100,13 @@ pub(super) fn tell(event: Event) {
 
 /// To be installed with the log.
 pub fn listener() -> Listener {
-    // Nothing below INFO: asking whether DEBUG is on, as drivers do for each statement, unsettles
-    // the filters of the layers, and the next event is lost.
-    let concerns =
-        |metadata: &Metadata<'_>| metadata.target() == TARGET && *metadata.level() <= Level::INFO;
-    let filter = filter_fn(concerns).with_max_level_hint(LevelFilter::INFO);
+    // Whoever only asks whether something would be logged, as drivers do for a notice, leaves the
+    // answer behind for the next event of the thread, which is then lost, unless that event is
+    // asked about itself. A dynamic filter is asked about every one.
+    let concerns = |metadata: &Metadata<'_>, _: &Context<'_, Registry>| {
+        metadata.target() == TARGET && *metadata.level() <= Level::INFO
+    };
+    let filter = dynamic_filter_fn(concerns).with_max_level_hint(LevelFilter::INFO);
     Flow.with_filter(filter).boxed()
 }
 
