@@ -1,6 +1,6 @@
 //! Whether to expect that a key is known already: it decides what is tried first, nothing else.
 //!
-//! Looking in Redis costs a fresh order a quarter of its time, and finding a repeat by executing
+//! Looking in Redis costs a fresh order a round trip for nothing, and finding a repeat by executing
 //! costs a repeat more than looking. Which of them to expect changes with the hour: hardly a
 //! request is a repeat until an outage ends, then many are. So this follows what the last requests
 //! were. Whoever guesses wrong pays a detour; what a key gets is decided by its record alone.
