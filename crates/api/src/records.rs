@@ -1,5 +1,7 @@
 //! What became of a key: its state and times, never its reply's body.
 
+use std::borrow::Cow;
+
 use actix_web::{HttpResponse, web};
 use idempotency::{Identity, Key, Record, State, postgres};
 use serde::Serialize;
@@ -42,6 +44,15 @@ pub struct RecordBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "/v1/orders/ord_0192f0c1a2b37c4d8e9f0a1b2c3d4e5f")]
     pub resource: Option<String>,
+}
+
+const ADDRESS: &str = "/v1/idempotency-keys/";
+
+/// A path as logs have it: a key in it is a short hash there, as everywhere.
+pub fn without_key(path: &str) -> Cow<'_, str> {
+    let Some(key) = path.strip_prefix(ADDRESS) else { return path.into() };
+    let hash = Key::from_bare(key.as_bytes()).map_or_else(|_| "-".to_owned(), |key| key.log_hash());
+    format!("{ADDRESS}{hash}").into()
 }
 
 /// Tells what became of a key
@@ -111,5 +122,20 @@ impl RecordBody {
             response_status,
             resource: record.resource,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_path_in_a_log_holds_a_key() {
+        let logged = without_key("/v1/idempotency-keys/my-secret-key");
+        assert_eq!(logged.len(), ADDRESS.len() + 8);
+        assert!(!logged.contains("secret"), "{logged}");
+        let malformed = without_key("/v1/idempotency-keys/my,secret,key");
+        assert_eq!(malformed, "/v1/idempotency-keys/-");
+        assert_eq!(without_key("/v1/orders"), "/v1/orders");
     }
 }

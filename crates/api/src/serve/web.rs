@@ -21,7 +21,7 @@ use crate::operation::in_progress;
 use crate::problem::{self, Code, Problem};
 use crate::stop::Stop;
 use crate::telemetry::trace::Trace;
-use crate::{health, openapi, pages, routes};
+use crate::{health, openapi, pages, records, routes};
 
 /// A connection, then a statement.
 const READ_MAX: Duration = Duration::from_secs(25);
@@ -95,7 +95,8 @@ async fn observed(
     let method = request.method().clone();
     let path = request.path().to_owned();
     let trace = Trace::of(request.headers());
-    let span = tracing::info_span!("request", %id, %method, path, trace = trace.id(),
+    let logged = records::without_key(&path);
+    let span = tracing::info_span!("request", %id, %method, path = %logged, trace = trace.id(),
         key = Empty, attempt = Empty, outcome = Empty);
     let started = tokio::time::Instant::now();
     let answered = AssertUnwindSafe(next.call(request)).catch_unwind().instrument(span.clone());
@@ -128,7 +129,7 @@ async fn in_time(
     match tokio::time::timeout(longest, next.call(request)).await {
         Ok(response) => Ok(response?.map_into_boxed_body()),
         Err(_) => {
-            tracing::warn!(path, "gave up on a database that is silent");
+            tracing::warn!("gave up on a database that is silent");
             if let Some(app) = app {
                 app.db.forget_idle();
             }

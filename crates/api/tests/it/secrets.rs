@@ -92,6 +92,7 @@ async fn keys_are_logged_as_a_short_hash() {
     let order = shopper.order(&key).await;
     let paying = format!("{key}-pay");
     shopper.pay(&order, &paying, "pm_card_ok").await.expect(201);
+    shopper.get(&format!("/v1/idempotency-keys/{key}")).await.expect(200);
     assert!(log::with(&key).is_empty(), "a key is in the log");
     app.finish().await;
 }
