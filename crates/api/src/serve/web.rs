@@ -104,12 +104,12 @@ async fn observed(
         .cover(answered)
         .await
         .unwrap_or_else(|_| Err(Problem::internal(&"a handler panicked").at(&path).into()));
-    let answered = answered.inspect_err(unanswered);
-    let mut response = problem::located(answered?.map_into_boxed_body());
+    let _in_span = span.enter();
+    let answered = answered.inspect_err(unanswered)?;
+    let mut response = problem::located(answered.map_into_boxed_body());
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(REQUEST_ID, value);
     }
-    let _in_span = span.enter();
     record(&response, started.elapsed());
     Ok(response)
 }
