@@ -68,10 +68,14 @@ impl Budgets {
 /// Refuses one more key without an outcome, if the account has as many as it may. To be asked in
 /// the transaction that has just claimed the key: a key that is known never comes this far.
 ///
+/// Claims of one account that run side by side do not see each other, so they are counted one after
+/// the other. The turn comes after the record and before the order, and ends with the claim.
+///
 /// # Errors
 /// `rate_limited`; nothing was sent, and the claim goes with the transaction.
 pub async fn unresolved(app: &App, tx: &mut PgConnection, scope: &Scope) -> Result<(), Stop> {
     let Some(most) = app.clients.unresolved_keys_max.map(i64::from) else { return Ok(()) };
+    postgres::take_turn(tx, scope).await?;
     if postgres::unfinished(tx, scope, most + 1).await? <= most {
         return Ok(());
     }

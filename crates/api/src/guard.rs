@@ -4,9 +4,12 @@
 //! does the operation ask about ownership and validity. A handler that changes something takes a
 //! [`Guarded`] request; the routes page has no other way to register one.
 
+mod bodiless;
+
 use std::str::FromStr;
 use std::time::Duration;
 
+use actix_web::error::PayloadError;
 use actix_web::http::header::{self, HeaderMap};
 use actix_web::{FromRequest, HttpRequest, HttpResponse, dev::Payload, web};
 use bytes::{Bytes, BytesMut};
@@ -98,6 +101,15 @@ impl Guarded {
             Some(document) => parse(document),
             None => parse(&Canonical::parse(b"{}").expect("this is an object")),
         }
+    }
+
+    /// That a route without a body got none; an empty object is as good. Ask for the result only
+    /// after ownership.
+    ///
+    /// # Errors
+    /// `validation_failed` for anything else.
+    pub fn no_body(&self) -> Result<(), Problem> {
+        self.document.as_ref().map_or(Ok(()), bodiless::nothing)
     }
 
     /// Runs the operation under the key and turns its answer into the response.
@@ -211,6 +223,18 @@ pub async fn exempt_body(
     json(request.headers(), &bytes)
 }
 
+/// That a route that is exempt from keys, and has no body, got none.
+///
+/// # Errors
+/// As for guarded routes: 413, 415, 400, and then 422.
+pub async fn exempt_no_body(request: &HttpRequest, payload: web::Payload) -> Result<(), Problem> {
+    let bytes = read(request.headers(), payload.into_inner()).await?;
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    bodiless::nothing(&json(request.headers(), &bytes)?)
+}
+
 /// The bytes of a body that proves itself by a signature over them.
 ///
 /// # Errors
@@ -280,7 +304,7 @@ async fn read(headers: &HeaderMap, mut payload: Payload) -> Result<Bytes, Proble
     }
     let mut bytes = BytesMut::new();
     while let Some(chunk) = payload.next().await {
-        let chunk = chunk.map_err(|_| Problem::new(Code::MalformedJson, "The body broke off."))?;
+        let chunk = chunk.map_err(|error| broken_off(&error))?;
         if bytes.len() + chunk.len() > BODY_BYTES_MAX {
             return Err(too_large());
         }
@@ -289,12 +313,27 @@ async fn read(headers: &HeaderMap, mut payload: Payload) -> Result<Bytes, Proble
     Ok(bytes.freeze())
 }
 
+/// What did not arrive as a whole may do so next time.
+fn broken_off(error: &PayloadError) -> Problem {
+    let problem = match error {
+        PayloadError::Incomplete(_) | PayloadError::Io(_) => Problem::new(
+            Code::RequestIncomplete,
+            "The body did not arrive as a whole in its time. Nothing was done.",
+        ),
+        _ => Problem::new(Code::MalformedJson, "The chunks of the body are malformed."),
+    };
+    problem.header(header::CONNECTION, "close")
+}
+
 fn too_large() -> Problem {
     Problem::new(Code::BodyTooLarge, "A body has at most 65536 bytes.")
         .header(header::CONNECTION, "close")
 }
 
 fn json(headers: &HeaderMap, bytes: &[u8]) -> Result<Canonical, Problem> {
+    if headers.get_all(header::CONTENT_TYPE).nth(1).is_some() {
+        return Err(Problem::new(Code::UnsupportedMediaType, "Send one Content-Type."));
+    }
     let media_type = headers
         .get(header::CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())
@@ -333,7 +372,7 @@ fn pointer(path: &serde_path_to_error::Path) -> String {
     path.iter()
         .map(|segment| match segment {
             Segment::Seq { index } => format!("/{index}"),
-            Segment::Map { key } => format!("/{}", key.replace('~', "~0").replace('/', "~1")),
+            Segment::Map { key } => bodiless::member(key),
             Segment::Enum { .. } | Segment::Unknown => String::new(),
         })
         .collect()

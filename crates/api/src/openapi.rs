@@ -17,7 +17,7 @@ use crate::accounts::{create as accounts, current};
 use crate::catalog::{movement, read as products};
 use crate::pages::assets;
 use crate::problem::{Code, PROBLEM_JSON, Problem};
-use crate::routes::{self, RouteFacts};
+use crate::routes::{self, RouteFacts, only_shown, shown};
 use crate::webhooks::{endpoints, inbound};
 use crate::{orders, payments, records, refunds};
 
@@ -345,7 +345,7 @@ fn replay_headers(operation: &mut Operation) {
 
 fn retry_headers(status: u16) -> Value {
     match status {
-        409 | 429 | 503 => json!({ "Retry-After": {
+        408 | 409 | 429 | 503 => json!({ "Retry-After": {
             "description": "Seconds after which to send the same request again, where that helps",
             "schema": { "type": "integer", "format": "int32", "minimum": 0 } } }),
         _ => json!({}),
@@ -363,9 +363,9 @@ fn statuses(operation: &Operation, route: &RouteFacts) -> Vec<u16> {
         statuses.push(404);
     }
     if route.guarded {
-        statuses.extend([400, 409, 413, 415, 422]);
-    } else if operation.request_body.is_some() {
-        statuses.extend([400, 413, 415, 422]);
+        statuses.extend([400, 408, 409, 413, 415, 422]);
+    } else if operation.request_body.is_some() || route.exempt.is_some() {
+        statuses.extend([400, 408, 413, 415, 422]);
     } else if operation.parameters.iter().flatten().any(is_query) {
         statuses.push(422);
     }
@@ -390,6 +390,7 @@ fn describe(status: u16) -> &'static str {
         402 => "The card was refused; nothing was charged",
         403 => "The account has not the role for this",
         404 => "Not there, or not yours",
+        408 => "The body did not arrive as a whole in its time; nothing was done",
         409 => "The state does not allow it, or the outcome of this key is not known yet",
         413 => "More than 65536 bytes",
         415 => "Not application/json",
@@ -410,11 +411,12 @@ pub async fn served() -> Result<HttpResponse, Problem> {
 pub fn docs(config: &mut web::ServiceConfig) {
     let swagger = SwaggerUi::new("/docs/{_:.*}").config(Config::from("/openapi.json"));
     config
-        .route("/docs", web::get().to(|| async { web::Redirect::to("/docs/") }))
+        .service(shown("/docs", || async { web::Redirect::to("/docs/") }))
         // In the place of its own two: how it looks, and how it begins.
-        .route("/docs/index.css", web::get().to(|| async { own("docs.css") }))
-        .route("/docs/swagger-initializer.js", web::get().to(|| async { own("docs.js") }))
-        .service(swagger);
+        .service(shown("/docs/index.css", || async { own("docs.css") }))
+        .service(shown("/docs/swagger-initializer.js", || async { own("docs.js") }))
+        .service(swagger)
+        .service(only_shown("/docs/{_:.*}"));
 }
 
 fn own(name: &str) -> Result<HttpResponse, Problem> {

@@ -155,7 +155,10 @@ impl ResponseError for Problem {
         let mut response = HttpResponseBuilder::new(self.status_code());
         response.insert_header((header::CONTENT_TYPE, PROBLEM_JSON));
         for (name, value) in &self.headers {
-            if let Ok(value) = HeaderValue::from_str(value) {
+            // The server writes this line itself.
+            if *name == header::CONNECTION && value == "close" {
+                response.force_close();
+            } else if let Ok(value) = HeaderValue::from_str(value) {
                 response.insert_header((name.clone(), value));
             }
         }

@@ -7,7 +7,7 @@
 use actix_web::dev::HttpServiceFactory;
 use actix_web::http::{Method, header};
 use actix_web::middleware::{Condition, from_fn};
-use actix_web::{FromRequest, Handler, HttpRequest, HttpResponse, Responder, Route, web};
+use actix_web::{FromRequest, Handler, HttpRequest, HttpResponse, Resource, Responder, Route, web};
 use serde::Serialize;
 use serde_json::json;
 
@@ -193,9 +193,7 @@ impl Api {
         self.paths
             .into_iter()
             .map(|PathRoutes { path, routes, rules }| {
-                let allow: Vec<String> =
-                    routes.iter().map(|(method, _)| method.to_string()).collect();
-                let allow = allow.join(", ");
+                let allow = allowed(routes.iter().map(|(method, _)| method));
                 // A key may hold slashes.
                 let pattern = path.replace("{key}", "{key:.+}");
                 let mut resource = web::resource(pattern).app_data(Rules(rules));
@@ -234,6 +232,32 @@ impl Api {
     fn has(&self, operation: &str) -> bool {
         self.facts.iter().any(|route| format!("{} {}", route.method, route.path) == *operation)
     }
+}
+
+/// A path beside the API that only shows something.
+pub fn shown<F, Args>(path: &'static str, handler: F) -> Resource
+where
+    F: Handler<Args>,
+    Args: FromRequest + 'static,
+    F::Output: Responder + 'static,
+{
+    only_shown(path).route(web::get().to(handler))
+}
+
+/// The refusal of every other method, where somebody else's code shows it.
+pub fn only_shown(path: &'static str) -> Resource {
+    let allow = allowed([&Method::GET]);
+    let refusal = web::to(move || std::future::ready(wrong_method(&allow)));
+    web::resource(path).default_service(refusal)
+}
+
+/// What a path says that it knows: whatever is shown is shown to HEAD as well.
+pub fn allowed<'a>(methods: impl IntoIterator<Item = &'a Method>) -> String {
+    let names = methods.into_iter().map(|method| match *method {
+        Method::GET => "GET, HEAD",
+        ref other => other.as_str(),
+    });
+    names.collect::<Vec<_>>().join(", ")
 }
 
 fn wrong_method(allow: &str) -> Result<HttpResponse, Problem> {

@@ -5,6 +5,7 @@
 
 mod banner;
 pub(crate) mod cors;
+mod head;
 mod patience;
 pub mod provider;
 pub mod web;

@@ -84,9 +84,9 @@ pub async fn insert_finished(
 ) -> sqlx::Result<OffsetDateTime> {
     sqlx::query_scalar(
         "insert into idempotency_record
-             (scope, key, fingerprint, marks, operation, state, resource, finished_at, expires_at,
-              status, headers, body)
-         select $1, $2, $3, $4, $5, $6, $7, t, t + $8 * interval '1 millisecond', $9, $10, $11
+             (scope, key, fingerprint, marks, operation, state, resource, created_at, finished_at,
+              expires_at, status, headers, body)
+         select $1, $2, $3, $4, $5, $6, $7, t, t, t + $8 * interval '1 millisecond', $9, $10, $11
          from clock_timestamp() t
          returning expires_at",
     )
@@ -137,7 +137,22 @@ pub async fn insert_processing(
     Ok(Attempt { identity: claim.identity.clone(), fence: 1, subject })
 }
 
-/// How many keys of a scope are unfinished; counts no further than `at_most`.
+/// Until the transaction ends, lets nobody else of this scope past this point: what is counted
+/// after it includes what others of the scope have claimed. The lock is on a hash of the scope,
+/// so that two scopes may, rarely, wait for each other.
+///
+/// # Errors
+/// Those of the database.
+pub async fn take_turn(connection: &mut PgConnection, scope: &Scope) -> sqlx::Result<()> {
+    sqlx::query("select pg_advisory_xact_lock(hashtextextended(encode($1, 'hex'), 0))")
+        .bind(scope.as_bytes())
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+/// How many keys of a scope are unfinished; counts no further than `at_most`. Claims that are not
+/// committed are not seen: see [`take_turn`].
 ///
 /// # Errors
 /// Those of the database.

@@ -83,8 +83,13 @@ pub async fn sign_in(app: &App, wish: &CreateSession, kind: Kind) -> Result<Toke
     delete, path = "/v1/sessions/current", tag = "Accounts",
     responses((status = 204, description = "The token is of no use any more")),
 )]
-pub async fn delete_session(app: App, request: HttpRequest) -> Result<HttpResponse, Problem> {
+pub async fn delete_session(
+    app: App,
+    request: HttpRequest,
+    payload: web::Payload,
+) -> Result<HttpResponse, Problem> {
     bearer::authenticate(&app, request.headers()).await?;
+    guard::exempt_no_body(&request, payload).await?;
     let token = bearer::token(request.headers()).ok_or_else(bearer::missing)?;
     let mut conn = app.db.connection().await?;
     let closed = session::close(&app, &mut conn, &token).await;

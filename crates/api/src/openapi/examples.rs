@@ -132,6 +132,7 @@ fn can_answer(route: &str, guarded: bool, code: Code) -> bool {
         | Code::Forbidden
         | Code::NotFound
         | Code::MethodNotAllowed
+        | Code::RequestIncomplete
         | Code::ValidationFailed
         | Code::BodyTooLarge
         | Code::UnsupportedMediaType

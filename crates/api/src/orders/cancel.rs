@@ -20,7 +20,8 @@ use crate::{catalog, outbox};
     responses((status = 200, description = "The order; its goods are for sale again", body = OrderBody)),
 )]
 pub async fn cancel_order(request: Guarded) -> Result<HttpResponse, Problem> {
-    let operation = Cancel { account: request.account()?, order: request.id("id") };
+    let operation =
+        Cancel { account: request.account()?, order: request.id("id"), body: request.no_body() };
     request.perform(operation).await
 }
 
@@ -30,6 +31,8 @@ pub struct Cancel {
     pub account: Account,
     /// Which order, or that the id is none.
     pub order: Result<OrderId, Problem>,
+    /// That no body was sent.
+    pub body: Result<(), Problem>,
 }
 
 impl Operation for Cancel {
@@ -40,6 +43,7 @@ impl Operation for Cancel {
         db::retrying(|| async {
             let mut tx = app.db.begin().await?;
             let order = owned(&mut tx, &self.account, id).await?;
+            self.body.clone().map_err(Stop::Passing)?;
             let cancelled = order.state().cancel().map_err(|refusal| refused(&order, refusal))?;
             if !sql::set_status(&mut tx, &order, cancelled.status()).await? {
                 return Err(Stop::Taken);

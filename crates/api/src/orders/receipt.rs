@@ -43,7 +43,8 @@ pub struct ReceiptBody {
     responses((status = 202, description = "The order's one receipt, queued now or earlier", body = ReceiptBody)),
 )]
 pub async fn create_receipt(request: Guarded) -> Result<HttpResponse, Problem> {
-    let operation = Create { account: request.account()?, order: request.id("id") };
+    let operation =
+        Create { account: request.account()?, order: request.id("id"), body: request.no_body() };
     request.perform(operation).await
 }
 
@@ -53,6 +54,8 @@ pub struct Create {
     pub account: Account,
     /// Which order, or that the id is none.
     pub order: Result<OrderId, Problem>,
+    /// That no body was sent.
+    pub body: Result<(), Problem>,
 }
 
 impl Operation for Create {
@@ -68,6 +71,7 @@ impl Operation for Create {
             if order.account_id != self.account.id {
                 return Err(Stop::Passing(Problem::not_found()));
             }
+            self.body.clone().map_err(Stop::Passing)?;
             check_paid(&order)?;
             let receipt = mail::queue_receipt(&mut tx, app, &order).await?;
             let receipt = receipt.ok_or_else(|| Stop::Passing(nobody_to_write_to()))?;

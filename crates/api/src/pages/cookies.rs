@@ -5,6 +5,8 @@ use actix_web::{HttpRequest, HttpResponse};
 
 /// Who somebody is on the pages. Opens nothing in the API.
 pub(super) const SESSION: &str = "payonce_session";
+/// Which guest's forms this browser may still hold, since that guest signed in.
+pub(super) const BEFORE: &str = "payonce_before";
 /// A preference each; they hold nothing about a person.
 pub(super) const THEME: &str = "payonce_theme";
 pub(super) const LANGUAGE: &str = "payonce_language";

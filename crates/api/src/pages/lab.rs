@@ -14,7 +14,7 @@ mod start;
 
 use actix_web::HttpRequest;
 use actix_web::http::header;
-use actix_web::web::{ServiceConfig, get, post};
+use actix_web::web::ServiceConfig;
 use serde::Deserialize;
 
 use super::cookies;
@@ -30,23 +30,19 @@ use crate::problem::Problem;
 /// Registers the pages of lab and lessons.
 pub(super) fn configure(config: &mut ServiceConfig) {
     config
-        .service(page("/lab").route(get().to(bench::show_lab)))
-        .service(page("/lab/runs").route(post().to(start::run_for_me)))
-        .service(page("/lab/presses").route(post().to(start::press)))
-        .service(page("/lab/reset").route(post().to(start::reset)))
-        .service(page("/lab/live").route(get().to(live::stream)))
-        .service(page("/lab/runs/{id}/diagram.svg").route(get().to(export::svg)))
-        .service(page("/lab/runs/{id}/run.json").route(get().to(export::json)))
-        .service(page("/lab/present").route(get().to(present::show_step)))
-        .service(page("/lab/plan").route(get().to(plan::show_plan)))
-        .service(
-            page("/lab/matrix")
-                .route(get().to(matrix::show_matrix))
-                .route(post().to(matrix::run_matrix)),
-        )
-        .service(page("/learn").route(get().to(learn::show_first)))
-        .service(page("/learn/red-flags").route(get().to(learn::show_flags)))
-        .service(page("/learn/{number}").route(get().to(learn::show_lesson)));
+        .service(page("/lab").get(bench::show_lab))
+        .service(page("/lab/runs").post(start::run_for_me))
+        .service(page("/lab/presses").post(start::press))
+        .service(page("/lab/reset").post(start::reset))
+        .service(page("/lab/live").get(live::stream))
+        .service(page("/lab/runs/{id}/diagram.svg").get(export::svg))
+        .service(page("/lab/runs/{id}/run.json").get(export::json))
+        .service(page("/lab/present").get(present::show_step))
+        .service(page("/lab/plan").get(plan::show_plan))
+        .service(page("/lab/matrix").get(matrix::show_matrix).post(matrix::run_matrix))
+        .service(page("/learn").get(learn::show_first))
+        .service(page("/learn/red-flags").get(learn::show_flags))
+        .service(page("/learn/{number}").get(learn::show_lesson));
 }
 
 /// What an address of the lab holds: an experiment, so that links can be shared.

@@ -8,6 +8,7 @@
 
 use std::collections::HashMap;
 
+use actix_web::error::PayloadError;
 use actix_web::http::StatusCode;
 use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -74,6 +75,10 @@ impl Received {
         let origin = Origin::of(request);
         if origin == Origin::Foreign {
             return Err(foreign());
+        }
+        if request.headers().get_all(header::CONTENT_TYPE).nth(1).is_some() {
+            let words = "This form says twice what it is. Nothing was done.";
+            return Err(Problem::new(Code::UnsupportedMediaType, words));
         }
         let fields = Fields::new(form.into_inner());
         let Some(visitor) = Visitor::known(app, request).await? else {
@@ -177,6 +182,9 @@ pub(super) fn form_config() -> web::FormConfig {
         let code = match error {
             actix_web::error::UrlencodedError::Overflow { .. } => Code::BodyTooLarge,
             actix_web::error::UrlencodedError::ContentType => Code::UnsupportedMediaType,
+            actix_web::error::UrlencodedError::Payload(PayloadError::Incomplete(_)) => {
+                Code::RequestIncomplete
+            }
             _ => Code::ValidationFailed,
         };
         let problem = Problem::new(code, "This form cannot be read. Nothing was done.");

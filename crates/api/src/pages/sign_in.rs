@@ -123,14 +123,14 @@ async fn enter(app: &App, request: &HttpRequest, visitor: &Visitor, fields: &Fie
         Ok(token) => token,
         Err(problem) => return refuse(app, request, visitor, fields, problem).await,
     };
-    let entered = Visitor::signed_in(app, token).await?;
+    let entered = Visitor::signed_in(app, token, visitor).await?;
     if visitor.is_guest() {
         let mut tx = app.db.begin().await?;
         let now = app.clock.now();
         sql::move_belongings(&mut tx, visitor.account.id, entered.account.id, now).await?;
         tx.commit().await?;
     }
-    Ok(entered.remember(request, response::see_other(fields.back())))
+    Ok(entered.enter(app, request, fields.back()))
 }
 
 async fn refuse(
@@ -191,7 +191,9 @@ async fn leave(app: &App, request: &HttpRequest, form: Form) -> Shown {
     let closed = session::close(app, &mut conn, visitor.token()).await;
     conn.end(closed)?;
     let mut response = response::see_other("/");
-    Cookie { name: cookies::SESSION, value: "", path: "/", life: 0 }.set(request, &mut response);
+    for name in [cookies::SESSION, cookies::BEFORE] {
+        Cookie { name, value: "", path: "/", life: 0 }.set(request, &mut response);
+    }
     Ok(response)
 }
 

@@ -25,6 +25,8 @@ const LIFE: u64 = 30 * 24 * 3600;
 pub(super) struct Visitor {
     pub(super) account: Account,
     token: String,
+    /// The token of the forms that were drawn for the guest who then signed in to this session.
+    before: Option<String>,
     /// The session is new: its cookie has to be set.
     fresh: bool,
 }
@@ -36,7 +38,9 @@ impl Visitor {
             return Ok(None);
         };
         let account = app.sessions.account(app, Kind::Cookie, token).await?;
-        Ok(account.map(|account| Self { account, token: token.to_owned(), fresh: false }))
+        let before = cookies::read(request.headers(), cookies::BEFORE)
+            .and_then(|cookie| forms_before(app, token, cookie));
+        Ok(account.map(|account| Self { account, token: token.to_owned(), before, fresh: false }))
     }
 
     /// The same; a stranger becomes a guest, with an account to keep keys and carts under.
@@ -48,10 +52,12 @@ impl Visitor {
     }
 
     /// Whoever just signed in: a token of its own, so that one planted before is worth nothing.
-    pub(super) async fn signed_in(app: &App, token: Token) -> Result<Self, Problem> {
+    /// What was drawn for the guest in this browser may still be sent.
+    pub(super) async fn signed_in(app: &App, token: Token, was: &Self) -> Result<Self, Problem> {
         let account = app.sessions.account(app, Kind::Cookie, &token.text).await?;
         let account = account.ok_or_else(|| Problem::internal(&"a session that just began"))?;
-        Ok(Self { account, token: token.text, fresh: true })
+        let before = if was.is_guest() { Some(was.csrf(app)) } else { was.before.clone() };
+        Ok(Self { account, token: token.text, before, fresh: true })
     }
 
     async fn guest(app: &App) -> Result<Self, Problem> {
@@ -62,7 +68,7 @@ impl Visitor {
         let token = session::open(app, &mut tx, id, Kind::Cookie).await?;
         tx.commit().await?;
         let account = Account { id, role: Role::Guest, email: None, name: None, created_at: now };
-        Ok(Self { account, token: token.text, fresh: true })
+        Ok(Self { account, token: token.text, before: None, fresh: true })
     }
 
     pub(super) fn is_guest(&self) -> bool {
@@ -78,8 +84,10 @@ impl Visitor {
         URL_SAFE_NO_PAD.encode(app.secrets.sign(Purpose::Csrf, &[self.token.as_bytes()]))
     }
 
+    /// Whether a form was drawn for this session, or for the guest who signed in to it.
     pub(super) fn csrf_fits(&self, app: &App, sent: &str) -> bool {
-        self.csrf(app).as_bytes().ct_eq(sent.as_bytes()).into()
+        let is_sent = |token: &str| bool::from(token.as_bytes().ct_eq(sent.as_bytes()));
+        is_sent(&self.csrf(app)) || self.before.as_deref().is_some_and(is_sent)
     }
 
     /// The frame of a page for this visitor.
@@ -120,4 +128,29 @@ impl Visitor {
         }
         response
     }
+
+    /// The same after a sign-in, with the word that the guest's forms are still good.
+    pub(super) fn enter(&self, app: &App, request: &HttpRequest, to: &str) -> HttpResponse {
+        let mut response = self.remember(request, response::see_other(to));
+        if let Some(before) = &self.before {
+            let value = format!("{before}.{}", vouch(app, &self.token, before));
+            let cookie = Cookie { name: cookies::BEFORE, value: &value, path: "/", life: LIFE };
+            cookie.set(request, &mut response);
+        }
+        response
+    }
+}
+
+/// The forms' token in the cookie, if this server wrote it there for this very session.
+fn forms_before(app: &App, session: &str, cookie: &str) -> Option<String> {
+    let (before, seal) = cookie.split_once('.')?;
+    let ours = bool::from(vouch(app, session, before).as_bytes().ct_eq(seal.as_bytes()));
+    ours.then(|| before.to_owned())
+}
+
+/// Binds the forms of a guest to the session that the guest signed in to: planted in another
+/// browser, or kept for another session, it is worth nothing.
+fn vouch(app: &App, session: &str, before: &str) -> String {
+    let parts = [b"before", session.as_bytes(), before.as_bytes()];
+    URL_SAFE_NO_PAD.encode(app.secrets.sign(Purpose::Csrf, &parts))
 }

@@ -70,7 +70,7 @@ codes! {
         advice: "Mend the key. An Idempotency-Key in two lines is refused even if both say the same: look for a proxy or a library that adds its own.";
     MalformedJson = "malformed_json", 400, retryable: false, safe_new_key: true,
         "The body is not unambiguous JSON.",
-        means: "The body is not JSON, is broken off, names a member twice, or holds a number or character that two readers may take for two things.",
+        means: "The body is not JSON, names a member twice, or holds a number or character that two readers may take for two things.",
         advice: "Send the body as one JSON object. The key was not used up.";
     Unauthenticated = "unauthenticated", 401, retryable: false, safe_new_key: true,
         "Who is asking is not known.",
@@ -88,6 +88,10 @@ codes! {
         "This path does not know the method.",
         means: "The address exists, but not for this method. The Allow header names those it knows.",
         advice: "Use one of the methods in Allow.";
+    RequestIncomplete = "request_incomplete", 408, retryable: true, safe_new_key: true,
+        "The request did not arrive as a whole.",
+        means: "The body came too slowly, or broke off before its end. Nothing was done, and the connection is closed.",
+        advice: "Send the same request with the same key again, as a whole.";
     RequestInProgress = "request_in_progress", 409, retryable: true, safe_new_key: false,
         "The first request with this key is still running.",
         means: "The first request with this key has not ended. It goes on, whether anybody waits for it or not.",

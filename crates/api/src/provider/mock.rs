@@ -3,7 +3,7 @@
 //! | call | answer |
 //! |---|---|
 //! | `POST /charges {provider_key, reference, amount, payment_method}` | 201 the charge; the same key again 200 the same charge, 409 `key_in_use` while it is pending, 422 `key_reused` with another body, 409 `cancelled` after a cancel |
-//! | `GET /charges?provider_key=&reference=&after=&limit=` | `{"data": [charge], "next": id or null}` |
+//! | `GET /charges?provider_key=&reference=&after=&limit=` | `{"data": [charge]}`, and `"next": id` where a page is full |
 //! | `POST /charges/cancel {provider_key}` | 200 the charge: its result, or `cancelled`, after which the key is refused for ever |
 //! | `POST /refunds {provider_key, charge, amount, reference}` | 201 the refund, or 409 with the reason it failed for ever; `charge` is an id or a provider key |
 //! | `GET /refunds`, `POST /refunds/cancel` | like charges |

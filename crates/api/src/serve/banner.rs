@@ -3,6 +3,8 @@
 use std::io::{self, Write};
 use std::net::SocketAddr;
 
+use reqwest::Url;
+
 use crate::config::Settings;
 use crate::parts::Parts;
 use crate::serve::base_url;
@@ -18,7 +20,7 @@ pub(super) fn print(
     writeln!(out, "\nPayonce is at {shop}")?;
     match (provider, &settings.provider_url) {
         (Some(mock), _) => writeln!(out, "Provider is at {}", base_url(mock))?,
-        (None, Some(url)) => writeln!(out, "Provider is at {url}")?,
+        (None, Some(url)) => writeln!(out, "Provider is at {}", given(url))?,
         (None, None) => (),
     }
     writeln!(out, "\n  database   {}", parts.database_in_words())?;
@@ -36,8 +38,25 @@ pub(super) fn print(
     out.flush()
 }
 
+/// As it was configured: a URL without a path is parsed to one with the path `/`.
+fn given(url: &Url) -> &str {
+    url.as_str().trim_end_matches('/')
+}
+
 pub(super) fn print_provider(provider: SocketAddr) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "Provider is at {}", base_url(provider))?;
     out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_said_as_it_was_given() {
+        for url in ["http://127.0.0.1:8081", "https://pay.test/v2", "http://[::1]:1"] {
+            assert_eq!(given(&url.parse().unwrap()), url);
+        }
+    }
 }

@@ -18,7 +18,7 @@ const REMEMBERED_S: usize = 600;
 /// The rules for these origins.
 pub(crate) fn cors(origins: &[String]) -> Cors {
     let rules = Cors::default()
-        .allowed_methods([Method::GET, Method::POST, Method::DELETE])
+        .allowed_methods([Method::GET, Method::HEAD, Method::POST, Method::DELETE])
         .allowed_headers([
             header::AUTHORIZATION.as_str(),
             header::CONTENT_TYPE.as_str(),

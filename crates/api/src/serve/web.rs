@@ -15,10 +15,11 @@ use futures_util::FutureExt as _;
 use tracing::Instrument as _;
 use tracing::field::Empty;
 
-use super::patience;
+use super::{head, patience};
 use crate::app::App;
 use crate::operation::in_progress;
 use crate::problem::{self, Code, Problem};
+use crate::routes::shown;
 use crate::stop::Stop;
 use crate::telemetry::trace::Trace;
 use crate::{health, openapi, pages, records, routes};
@@ -47,6 +48,11 @@ pub fn server(listener: TcpListener, app: App, threads: Threads, stop: Stop) -> 
     let server = HttpServer::new(move || {
         let stop = stop.clone();
         Web::new()
+            .wrap_fn(|mut request, next| {
+                let asked = head::taken_for_get(&mut request);
+                let answer = next.call(request);
+                async move { answer.await.map(|answer| asked.answer(answer)) }
+            })
             .wrap(from_fn(in_time))
             .wrap(from_fn(observed))
             .wrap(from_fn(move |request, next| patience::bounded(patience, request, next)))
@@ -72,11 +78,11 @@ pub fn server(listener: TcpListener, app: App, threads: Threads, stop: Stop) -> 
 /// Every address of the server.
 fn everything(config: &mut web::ServiceConfig, app: &App) {
     config
-        .route("/healthz", web::get().to(health::healthz))
-        .route("/readyz", web::get().to(health::readyz))
-        .route("/metrics", web::get().to(health::metrics))
-        .route("/openapi.json", web::get().to(openapi::served))
-        .route("/v1/.well-known/idempotency", web::get().to(routes::policy));
+        .service(shown("/healthz", health::healthz))
+        .service(shown("/readyz", health::readyz))
+        .service(shown("/metrics", health::metrics))
+        .service(shown("/openapi.json", openapi::served))
+        .service(shown("/v1/.well-known/idempotency", routes::policy));
     openapi::docs(config);
     #[cfg(feature = "bench")]
     crate::bench::routes(config);

@@ -100,6 +100,11 @@ const NOTHING: &[(&str, &str)] = &[
          union all select provider_key from provider.charge where status = 'pending'",
     ),
     (
+        "records that were finished before they were created",
+        "select operation from idempotency_record
+         where finished_at < created_at and operation <> 'POST /v1/orders'",
+    ),
+    (
         "deliveries whose worker is gone",
         "select 'mail' from mail where state = 'queued' and lease_until < clock_timestamp()
          union all

@@ -5,6 +5,7 @@
 
 mod accounts;
 mod app;
+mod bodies;
 mod chromium;
 mod clients;
 mod crash;
@@ -22,6 +23,7 @@ mod lab;
 mod log;
 mod mails;
 mod memory;
+mod methods;
 mod metrics;
 mod openapi;
 mod orders;

@@ -165,10 +165,10 @@ async fn every_address_answers_with_a_problem() {
         shopper.get(path).await.problem(404, "not_found");
     }
     for (method, path, allow) in [
-        ("PUT", ORDERS, "GET, POST"),
-        ("DELETE", ORDERS, "GET, POST"),
-        ("PATCH", "/v1/orders/ord_1", "GET"),
-        ("POST", "/v1/products", "GET"),
+        ("PUT", ORDERS, "GET, HEAD, POST"),
+        ("DELETE", ORDERS, "GET, HEAD, POST"),
+        ("PATCH", "/v1/orders/ord_1", "GET, HEAD"),
+        ("POST", "/v1/products", "GET, HEAD"),
         ("GET", "/v1/sessions", "POST"),
         ("OPTIONS", "/v1/accounts", "POST"),
         ("PURGE", "/v1/orders/ord_1/payments", "POST"),
@@ -242,6 +242,60 @@ async fn a_body_that_breaks_off_has_no_effect() {
     }
     assert_eq!(app.number("select count(*) from idempotency_record").await, 0);
     shopper.order("K").await;
+    app.finish().await;
+}
+
+#[tokio::test]
+async fn whoever_still_listens_is_told_that_the_body_broke_off() {
+    let app = TestApp::start().await;
+    let shopper = app.shopper().await;
+    let token = format!("Authorization: Bearer {}", shopper.token.as_ref().unwrap());
+    let headers = [&*token, "Idempotency-Key: K", "Content-Type: application/json"];
+    let body = basket(&[("enamel-mug", 1)]).to_string();
+    let declared = raw::request("POST /v1/orders", &headers, &body);
+    let chunks = raw::chunked("POST /v1/orders", &headers, body.as_bytes(), 10);
+    for bytes in [declared, chunks] {
+        let told = raw::send_and_hang_up(shopper.address, &bytes[..bytes.len() - 12]).await;
+        assert_eq!(told.status, 408, "{told:?}");
+        assert!(told.head.contains("connection: close"), "{told:?}");
+        assert!(told.body.contains("\"code\":\"request_incomplete\""), "{told:?}");
+        assert!(told.body.contains("\"retryable\":true"), "{told:?}");
+    }
+    assert_eq!(app.number("select count(*) from idempotency_record").await, 0);
+    shopper.order("K").await;
+    app.finish().await;
+}
+
+#[tokio::test]
+async fn who_asks_and_what_is_sent_is_said_once() {
+    let app = TestApp::start().await;
+    let (shopper, other) = (app.shopper().await, app.new_account().await);
+    let body = basket(&[("enamel-mug", 1)]).to_string();
+    let bearer = |caller: &crate::app::Caller| format!("Bearer {}", caller.token.as_ref().unwrap());
+    for second in [bearer(&shopper), bearer(&other), "Bearer x".to_owned(), String::new()] {
+        let request = shopper.request("POST", ORDERS).key("K");
+        let request = request.header("Authorization", second.as_bytes());
+        let refused = request.body("application/json", body.clone()).send().await;
+        refused.problem(401, "unauthenticated");
+        let read = shopper.request("GET", ORDERS).header("Authorization", second.as_bytes());
+        read.send().await.problem(401, "unauthenticated");
+    }
+    for (path, second) in [
+        (ORDERS, "application/json"),
+        (ORDERS, "text/plain"),
+        ("/v1/sessions", "application/json"),
+        ("/v1/accounts", "application/json"),
+    ] {
+        let request = shopper.request("POST", path).key("K");
+        let request = request.header("Content-Type", second.as_bytes());
+        let refused = request.body("application/json", body.clone()).send().await;
+        refused.problem(415, "unsupported_media_type");
+    }
+    let form = shopper.request("POST", "/theme");
+    let form = form.header("Content-Type", b"application/x-www-form-urlencoded");
+    let form = form.body("application/x-www-form-urlencoded", "theme=dark").send().await;
+    assert_eq!(form.status, 415, "{form:?}");
+    assert_eq!(app.number("select count(*) from idempotency_record").await, 0);
     app.finish().await;
 }
 

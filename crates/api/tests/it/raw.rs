@@ -49,6 +49,14 @@ pub(crate) async fn send(address: SocketAddr, bytes: &[u8]) -> RawResponse {
     answer(&mut socket).await
 }
 
+/// Sends the bytes, says that this is all, and reads what the server makes of it.
+pub(crate) async fn send_and_hang_up(address: SocketAddr, bytes: &[u8]) -> RawResponse {
+    let mut socket = tokio::net::TcpStream::connect(address).await.unwrap();
+    socket.write_all(bytes).await.unwrap();
+    socket.shutdown().await.unwrap();
+    answer(&mut socket).await
+}
+
 /// The same in pieces, with a pause after each.
 pub(crate) async fn send_slowly(
     address: SocketAddr,

@@ -58,7 +58,7 @@ async fn cancel(app: &App, request: &HttpRequest, id: &str, form: Form) -> Shown
     let path = format!("/v1/orders/{id}/cancel");
     let scope = visitor.account.scope();
     let asked = keyed::ask(app, scope, key, &path, None::<&()>)?;
-    let operation = Cancel { account: visitor.account, order: Ok(id) };
+    let operation = Cancel { account: visitor.account, order: Ok(id), body: Ok(()) };
     let answer = operation::perform(app, asked, operation).await;
     not_found(&answer)?;
     // Cancelled twice looks like cancelled once.

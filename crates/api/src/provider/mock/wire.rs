@@ -54,10 +54,11 @@ pub(super) struct Filter {
     limit: Option<u32>,
 }
 
-/// One page; `next` is the value of `after` for the page that follows, if there is one.
+/// One page; `next` is the value of `after` for the page that follows, and only there if one may.
 #[derive(Debug, Serialize)]
 pub(super) struct Page<T> {
     pub(super) data: Vec<T>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) next: Option<String>,
 }
 

@@ -21,7 +21,8 @@ use crate::problem::Problem;
     responses((status = 204, description = "Nothing more is sent there")),
 )]
 pub async fn delete_endpoint(request: Guarded) -> Result<HttpResponse, Problem> {
-    let operation = Delete { account: request.account()?, endpoint: request.id("id") };
+    let operation =
+        Delete { account: request.account()?, endpoint: request.id("id"), body: request.no_body() };
     request.perform(operation).await
 }
 
@@ -31,6 +32,8 @@ pub struct Delete {
     pub account: Account,
     /// Which one, or that the id is none.
     pub endpoint: Result<WebhookEndpointId, Problem>,
+    /// That no body was sent.
+    pub body: Result<(), Problem>,
 }
 
 impl Operation for Delete {
@@ -44,6 +47,8 @@ impl Operation for Delete {
             if !sql::delete(&mut tx, self.account.id, id).await? {
                 return Err(Stop::Passing(Problem::not_found()));
             }
+            // Whose it is comes first; without a commit it stays.
+            self.body.clone().map_err(Stop::Passing)?;
             let ended = Ended {
                 operation: Self::NAME,
                 outcome: Outcome::Completed,

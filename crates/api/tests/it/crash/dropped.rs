@@ -147,7 +147,11 @@ async fn payment(app: &TestApp, caller: &Caller, polls: usize, dropped: Dropped)
 async fn cancel(app: &TestApp, caller: &Caller, polls: usize, dropped: Dropped) -> bool {
     let order = caller.order(&format!("cancelled-{polls}")).await;
     let path = format!("/v1/orders/{order}/cancel");
-    let wish = || Cancel { account: caller.account().clone(), order: Ok(order.parse().unwrap()) };
+    let wish = || Cancel {
+        account: caller.account().clone(),
+        order: Ok(order.parse().unwrap()),
+        body: Ok(()),
+    };
     let key = format!("cancel-{polls}");
     drop_and_repeat(app, caller, (&path, &key), (polls, dropped), wish).await
 }

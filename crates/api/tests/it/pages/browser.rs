@@ -204,7 +204,7 @@ impl Form {
         &self.fields["idempotency_key"]
     }
 
-    fn encoded(&self) -> String {
+    pub(crate) fn encoded(&self) -> String {
         let pairs = self.fields.iter().map(|(n, v)| format!("{n}={}", escaped(v)));
         pairs.collect::<Vec<_>>().join("&")
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use api::catalog::demo;
 
-use super::{Browser, Form};
+use super::{Browser, Form, From};
 use crate::app::{TestApp, together};
 
 const EMAIL: &str = "grace@example.com";
@@ -56,16 +56,53 @@ async fn a_guest_who_signs_in_between_two_presses_has_one_order() {
 }
 
 #[tokio::test]
-async fn a_form_drawn_before_signing_in_and_first_sent_after_it_orders_nothing_by_itself() {
+async fn a_form_drawn_before_signing_in_is_good_after_it_and_orders_once() {
+    let app = TestApp::start().await;
+    // Not every browser says which page a form comes from.
+    for (n, from) in [From::OurPage, From::Unsaid].into_iter().enumerate() {
+        let (browser, form) = ready(&app, "pm_card_ok").await;
+        browser.sign_in(demo::SHOPPER, demo::PASSWORD).await.leads_to();
+        let fresh = browser.checkout("pm_card_ok").await;
+        assert_eq!(fresh.key(), form.key());
+        assert_ne!(fresh.fields["csrf"], form.fields["csrf"]);
+        let order = browser.send(&form, from).await.leads_to();
+        assert_eq!(browser.get(&order).await.heading(), "Paid once, $12.00");
+        assert_eq!(browser.submit(&fresh).await.leads_to(), order);
+        let orders = app.number(r#"select count(*) from "order""#).await;
+        assert_eq!(orders, i64::try_from(n).unwrap() + 1);
+    }
+    app.finish().await;
+}
+
+#[tokio::test]
+async fn what_a_guest_was_drawn_is_good_in_the_browser_that_signed_in_and_nowhere_else() {
     let app = TestApp::start().await;
     let (browser, form) = ready(&app, "pm_card_ok").await;
+    let (_, others) = ready(&app, "pm_card_ok").await;
     browser.sign_in(demo::SHOPPER, demo::PASSWORD).await.leads_to();
-    assert_eq!(browser.submit(&form).await.leads_to(), "/checkout");
+    let before = browser.cookie("payonce_before").expect("a word about the guest's forms");
+    let session = browser.cookie("payonce_session").unwrap();
+    let (_, seal) = before.split_once('.').unwrap();
+    // Somebody else's session, with the cookie of this one; and this one, with a forged cookie.
+    let (somebody, _) = ready(&app, "pm_card_ok").await;
+    let forged = format!("{}.{seal}", others.fields["csrf"]);
+    for (session, before, csrf) in [
+        (somebody.cookie("payonce_session").unwrap(), &before, &form.fields["csrf"]),
+        (session.clone(), &forged, &others.fields["csrf"]),
+        (session.clone(), &others.fields["csrf"], &others.fields["csrf"]),
+    ] {
+        let jar = format!("payonce_session={session}; payonce_before={before}");
+        let body = form.clone().set("csrf", csrf).encoded();
+        let request = app.anonymous().request("POST", "/checkout").header("Cookie", jar.as_bytes());
+        let refused = request.body("application/x-www-form-urlencoded", body).send().await;
+        assert_eq!(refused.status, 403, "{refused:?}");
+    }
+    // Signing out ends it.
+    let out = browser.get("/sign-in").await.form("/sign-out");
+    browser.submit(&out).await.leads_to();
+    assert_eq!(browser.cookie("payonce_before"), None);
+    browser.send(&form, From::Unsaid).await.expect(200).says("The form was drawn again");
     assert_eq!(app.number(r#"select count(*) from "order""#).await, 0);
-    let fresh = browser.checkout("pm_card_ok").await;
-    assert_eq!(fresh.key(), form.key());
-    browser.submit(&fresh).await.leads_to();
-    assert_eq!(app.number(r#"select count(*) from "order""#).await, 1);
     app.finish().await;
 }
 
