@@ -106,11 +106,11 @@ class Postgres:
 class Server:
     """The release build against the private parts."""
 
-    def __init__(self, binary, database, redis, replay=None, connections=32):
+    def __init__(self, binary, database, redis, forgetful=False, connections=32):
         self.port, self.started = free_port(), time.monotonic()
         environment = dict(os.environ, DATABASE_URL=database, REDIS_URL=redis, PAYONCE_SECRET=SECRET, RUST_LOG="warn")
-        if replay:
-            environment["PAYONCE_BENCH_REPLAY"] = replay
+        if forgetful:
+            environment["PAYONCE_BENCH_FORGETFUL"] = "1"
         arguments = ["--port", str(self.port), "--provider-port", "0", "--demo", "--db-connections", str(connections)]
         self.process = subprocess.Popen([binary, *arguments], env=environment, stdout=subprocess.PIPE, text=True)
         for line in self.process.stdout:
@@ -222,8 +222,10 @@ def measure(options, figures):
         postgres = Postgres(folder)
         Server(binary, postgres.url, redis_url).stop()
         seed(postgres)
-        for name in ("memory", "redis", "postgres"):
-            servers[name] = Server(binary, postgres.url, redis_url, replay=name)
+        # Each replays out of what it has: memory, Redis, or only Postgres.
+        servers["memory"] = Server(binary, postgres.url, redis_url)
+        servers["redis"] = Server(binary, postgres.url, redis_url, forgetful=True)
+        servers["postgres"] = Server(binary, postgres.url, "", forgetful=True)
         figures.add("rss_idle_mb", servers["memory"].status("VmRSS"))
         rounds(options, figures, postgres, servers)
         for server in servers.values():

@@ -1,17 +1,18 @@
 -- What the shop sells, and why there is as much of it as there is.
+create domain product_price as bigint check (value between 1 and 100000000000);
+create domain product_stock as bigint check (value >= 0);
+
 create table product (
     id integer generated always as identity primary key,
     sku text collate "C" not null,
     name text not null,
     description text not null,
-    price bigint not null,
+    price product_price not null,
     currency text not null,
     -- What can still be sold: initial_stock plus the sum of all stock_change.
     initial_stock bigint not null,
-    stock bigint not null,
-    constraint product_sku_key unique (sku),
-    constraint product_price check (price between 1 and 100000000000),
-    constraint product_stock check (stock >= 0)
+    stock product_stock not null,
+    constraint product_sku_key unique (sku)
 ) with (fillfactor = 70);
 
 -- What a merchant has corrected. What orders took and gave back stands in their lines.

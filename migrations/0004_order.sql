@@ -16,6 +16,11 @@ create table cart_line (
     constraint cart_line_quantity check (quantity between 1 and 99)
 );
 
+create domain order_status as text check
+    (value in ('pending', 'paid', 'partially_refunded', 'refunded', 'cancelled', 'expired'));
+create domain order_total as bigint check (value > 0);
+create domain line_quantity as integer check (value between 1 and 99);
+
 create table "order" (
     id uuid primary key,
     -- Whose it is now, and whose it was when it was made.
@@ -23,8 +28,8 @@ create table "order" (
     made_by bytea not null,
     key text collate "C" not null,
     cart_id uuid,
-    status text not null,
-    total bigint not null,
+    status order_status not null,
+    total order_total not null,
     currency text not null,
     email text,
     note text,
@@ -33,10 +38,7 @@ create table "order" (
     -- The payment that is processing, unknown or succeeded.
     live_payment_id uuid,
     constraint order_made_by_key unique (made_by, key),
-    constraint order_cart_id_key unique (cart_id),
-    constraint order_status check
-        (status in ('pending', 'paid', 'partially_refunded', 'refunded', 'cancelled', 'expired')),
-    constraint order_total check (total > 0)
+    constraint order_cart_id_key unique (cart_id)
 ) with (fillfactor = 85);
 create index order_account_id on "order" (account_id, id desc);
 create index order_reserved_until on "order" (reserved_until) where status = 'pending';
@@ -47,14 +49,13 @@ create table order_line (
     product_id integer not null references product (id),
     sku text collate "C" not null,
     name text not null,
-    quantity integer not null,
+    quantity line_quantity not null,
     unit_price bigint not null,
     line_total bigint not null,
     -- Goods leave with their line and come back once, by whichever way.
     returned_at timestamptz,
     -- One line a product.
     primary key (order_id, product_id),
-    constraint order_line_quantity check (quantity between 1 and 99),
     constraint order_line_total check (line_total = quantity * unit_price)
 );
 

@@ -92,6 +92,8 @@ pub struct Ingredients {
     pub database_url: String,
     /// How many connections at most.
     pub db_connections: usize,
+    /// How many threads serve requests.
+    pub threads: usize,
     /// Where Redis is, if anywhere.
     pub redis_url: Option<String>,
     /// The server secret.
@@ -120,7 +122,8 @@ impl App {
     /// # Errors
     /// When it is not, or a URL is malformed.
     pub async fn new(ingredients: Ingredients) -> anyhow::Result<Self> {
-        let db = Db::new(&ingredients.database_url, ingredients.db_connections)?;
+        let db =
+            Db::new(&ingredients.database_url, ingredients.db_connections, ingredients.threads)?;
         let mut conn = db.connection().await?;
         let clock = Clock::new(database_time(&mut conn).await?);
         let catalogue = Catalogue::load(&mut conn).await?;
@@ -136,7 +139,7 @@ impl App {
             flights: Flights::new(FLIGHTS_MAX),
             repeats: Repeats::default(),
             presses: Presses::default(),
-            memory: Memory::new(MEMORY_BYTES),
+            memory: Memory::new(memory_bytes()),
             redis,
             fingerprinter: Fingerprinter::new(&secrets.key(Purpose::Fingerprint)),
             secrets,
@@ -156,12 +159,12 @@ impl App {
 
     /// Runs a task that outlives the request that asked for it.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        use tracing::Instrument as _;
-        let task = fault::carried(task.instrument(tracing::Span::current()));
-        match Trace::current() {
-            Some(trace) => self.runtime.spawn(trace.cover(task)),
-            None => self.runtime.spawn(task),
-        };
+        spawn(&self.runtime, task);
+    }
+
+    /// The same on the thread that asks: whoever waits for it there is not woken by another one.
+    pub fn spawn_here(&self, task: impl Future<Output = ()> + Send + 'static) {
+        spawn(&Handle::current(), task);
     }
 
     /// The same for work whose result somebody may wait for.
@@ -185,10 +188,6 @@ impl App {
 
     /// A finished reply out of this process's memory.
     pub fn remembered(&self, identity: &Identity) -> Option<Arc<Finished>> {
-        #[cfg(feature = "bench")]
-        if crate::bench::replay_from() != crate::bench::ReplayFrom::Anywhere {
-            return None;
-        }
         let kept = self.memory.get(identity);
         looked_up("memory", kept.is_some());
         kept
@@ -197,10 +196,6 @@ impl App {
     /// A finished reply out of Redis that has not expired. Not asked while hardly a request is a
     /// repeat.
     pub async fn cached(&self, identity: &Identity) -> Option<Finished> {
-        #[cfg(feature = "bench")]
-        if crate::bench::replay_from() == crate::bench::ReplayFrom::Postgres {
-            return None;
-        }
         let redis = self.redis.as_ref().filter(|_| self.repeats.are_likely())?;
         let Ok(found) = redis.get(identity).await else {
             metrics::counter!("payonce_cache_errors_total").increment(1);
@@ -236,6 +231,24 @@ impl App {
 
 async fn database_time(conn: &mut db::Conn) -> sqlx::Result<OffsetDateTime> {
     sqlx::query_scalar("select clock_timestamp()").fetch_one(&mut **conn).await
+}
+
+fn memory_bytes() -> u64 {
+    #[cfg(feature = "bench")]
+    if crate::bench::is_forgetful() {
+        return 0;
+    }
+    MEMORY_BYTES
+}
+
+/// In the span, the trace and the faults of whoever asks.
+fn spawn(runtime: &Handle, task: impl Future<Output = ()> + Send + 'static) {
+    use tracing::Instrument as _;
+    let task = fault::carried(task.instrument(tracing::Span::current()));
+    match Trace::current() {
+        Some(trace) => runtime.spawn(trace.cover(task)),
+        None => runtime.spawn(task),
+    };
 }
 
 impl Deref for App {

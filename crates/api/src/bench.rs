@@ -1,7 +1,5 @@
-//! For measurements only (feature `bench`): the order path without its guard, and switches that
-//! say where a replay has to come from.
-
-use std::sync::OnceLock;
+//! For measurements only (feature `bench`): the order path without its guard, and a process that
+//! keeps no reply in memory.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use domain::OrderId;
@@ -13,25 +11,10 @@ use crate::operation::Stop;
 use crate::orders::create::{Create, CreateOrder};
 use crate::problem::Problem;
 
-/// Where replays come from, by `PAYONCE_BENCH_REPLAY`: `memory`, `redis` or `postgres`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReplayFrom {
-    /// Wherever a reply is found first, as in production.
-    Anywhere,
-    /// Not out of memory.
-    Redis,
-    /// Neither out of memory nor out of Redis.
-    Postgres,
-}
-
-/// What the environment asked for at the first call.
-pub fn replay_from() -> ReplayFrom {
-    static FROM: OnceLock<ReplayFrom> = OnceLock::new();
-    *FROM.get_or_init(|| match std::env::var("PAYONCE_BENCH_REPLAY").as_deref() {
-        Ok("redis") => ReplayFrom::Redis,
-        Ok("postgres") => ReplayFrom::Postgres,
-        _ => ReplayFrom::Anywhere,
-    })
+/// Whether to keep no replies in memory, so that replays come out of Redis, or out of Postgres where
+/// there is no Redis: `PAYONCE_BENCH_FORGETFUL`.
+pub fn is_forgetful() -> bool {
+    std::env::var_os("PAYONCE_BENCH_FORGETFUL").is_some()
 }
 
 /// `POST /bench/orders`: the same checks, pricing and writes as `POST /v1/orders`, but for the
@@ -52,7 +35,7 @@ async fn unguarded_order(
     let (order, reply) = create.without_guard(&app).await.map_err(|stop| match stop {
         Stop::Refused(problem) | Stop::Passing(problem) => problem,
         Stop::Database(error) => error.into(),
-        Stop::Taken => Problem::internal(&"an unguarded order has no key"),
+        Stop::Taken | Stop::Overtaken => Problem::internal(&"an unguarded order has no key"),
     })?;
     let _: OrderId = order;
     Ok(HttpResponse::Created().content_type("application/json").body(reply.body().clone()))

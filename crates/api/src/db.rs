@@ -6,8 +6,11 @@
 
 mod hosts;
 
+use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use deadpool::managed::{self, Metrics, Object, PoolConfig, RecycleResult, Timeouts};
@@ -27,10 +30,27 @@ const UNDO: Duration = Duration::from_secs(2);
 const RETURN_TRIES: usize = 20;
 const RETURN_PAUSE: Duration = Duration::from_millis(250);
 
-/// The one pool of a process. Cloning shares it.
+/// The connections of a process. Cloning shares them.
+///
+/// A connection is driven by the thread that opened it: lent to another one, each answer wakes both,
+/// which costs a small order a tenth. So each thread that serves requests has a lane of its own.
 #[derive(Clone)]
 pub struct Db {
-    pool: managed::Pool<Opener>,
+    lanes: Arc<[managed::Pool<Opener>]>,
+}
+
+/// A lane with fewer connections than this is not worth having.
+const LANE_MIN: usize = 4;
+
+thread_local! {
+    /// Which lane this thread borrows from; the first is for all that serves no requests.
+    static LANE: Cell<usize> = const { Cell::new(0) };
+}
+
+/// From now on this thread borrows from a lane of its own, where there are enough.
+pub fn take_lane() {
+    static TAKEN: AtomicUsize = AtomicUsize::new(0);
+    LANE.set(TAKEN.fetch_add(1, Ordering::Relaxed) + 1);
 }
 
 /// Opens connections; every one has the same limits, so that a stopped process blocks nobody for long.
@@ -51,11 +71,11 @@ impl managed::Manager for Opener {
 }
 
 impl Db {
-    /// A pool of at most `connections`. Opens none yet.
+    /// At most `connections` for so many threads that serve requests. Opens none yet.
     ///
     /// # Errors
     /// When the URL is malformed.
-    pub fn new(url: &str, connections: usize) -> anyhow::Result<Self> {
+    pub fn new(url: &str, connections: usize, threads: usize) -> anyhow::Result<Self> {
         let hosts = Hosts::from_str(url)?.map(|options| {
             options.application_name("payonce").statement_cache_capacity(256).options([
                 ("lock_timeout", "5s"),
@@ -70,15 +90,24 @@ impl Db {
                 ("client_min_messages", "warning"),
             ])
         });
-        let pool = managed::Pool::builder(Opener(hosts))
-            .config(PoolConfig {
-                max_size: connections,
-                timeouts: Timeouts { wait: Some(WAIT), create: Some(WAIT), recycle: None },
-                ..PoolConfig::default()
-            })
-            .runtime(deadpool::Runtime::Tokio1)
-            .build()?;
-        Ok(Self { pool })
+        let lanes = lane_sizes(connections, threads).into_iter().map(|max_size| {
+            managed::Pool::builder(Opener(hosts.clone()))
+                .config(PoolConfig {
+                    max_size,
+                    timeouts: Timeouts { wait: Some(WAIT), create: Some(WAIT), recycle: None },
+                    ..PoolConfig::default()
+                })
+                .runtime(deadpool::Runtime::Tokio1)
+                .build()
+        });
+        Ok(Self { lanes: lanes.collect::<Result<_, _>>()? })
+    }
+
+    fn lane(&self) -> &managed::Pool<Opener> {
+        match (LANE.get(), self.lanes.len()) {
+            (0, _) | (_, 1) => &self.lanes[0],
+            (own, lanes) => &self.lanes[1 + own % (lanes - 1)],
+        }
     }
 
     /// A connection for single statements.
@@ -86,12 +115,12 @@ impl Db {
     /// # Errors
     /// [`sqlx::Error::PoolTimedOut`] when none is free in time, or why none could be opened.
     pub async fn connection(&self) -> sqlx::Result<Conn> {
-        let object = self.pool.get().await.map_err(|error| match error {
+        let object = self.lane().get().await.map_err(|error| match error {
             managed::PoolError::Backend(error) => error,
             managed::PoolError::Timeout(_) => sqlx::Error::PoolTimedOut,
             _ => sqlx::Error::PoolClosed,
         })?;
-        Ok(Conn { object: Some(object) })
+        Ok(Conn { object: Some(object), db: self.clone() })
     }
 
     /// A connection with an open transaction. Dropped, it is rolled back.
@@ -114,7 +143,7 @@ impl Db {
 
     /// Closes all idle connections: after the server went away they are all dead.
     pub fn forget_idle(&self) {
-        self.pool.retain(|_, _| false);
+        self.lanes.iter().for_each(|lane| drop(lane.retain(|_, _| false)));
     }
 
     /// Waits a few seconds for a server that went away. Whether it is back shows in the next use.
@@ -131,19 +160,34 @@ impl Db {
 
     /// (in use, open, most).
     pub fn usage(&self) -> (usize, usize, usize) {
-        let status = self.pool.status();
-        (status.size.saturating_sub(status.available), status.size, status.max_size)
+        self.lanes.iter().fold((0, 0, 0), |(used, open, most), lane| {
+            let status = lane.status();
+            let in_use = status.size.saturating_sub(status.available);
+            (used + in_use, open + status.size, most + status.max_size)
+        })
     }
 
     /// Closes everything.
     pub fn close(&self) {
-        self.pool.close();
+        self.lanes.iter().for_each(managed::Pool::close);
     }
+}
+
+/// The first for all that serves no requests, then one a thread; one for all if there are too few.
+fn lane_sizes(connections: usize, threads: usize) -> Vec<usize> {
+    let threads = threads.min((connections / LANE_MIN).saturating_sub(1));
+    if threads == 0 {
+        return vec![connections];
+    }
+    let own = (connections - LANE_MIN) / threads;
+    let rest = connections - threads * own;
+    [vec![rest], vec![own; threads]].concat()
 }
 
 /// A connection on loan. It goes back to the pool only by [`Conn::done`].
 pub struct Conn {
     object: Option<Object<Opener>>,
+    db: Db,
 }
 
 impl Conn {
@@ -160,9 +204,9 @@ impl Conn {
             matches!(&result, Ok(_) | Err(sqlx::Error::Database(_) | sqlx::Error::RowNotFound));
         if answered && !gone {
             self.done();
-        } else if gone && let Some(pool) = self.object.as_ref().and_then(Object::pool) {
+        } else if gone {
             // When the server went away, the idle ones are dead as well.
-            pool.retain(|_, _| false);
+            self.db.forget_idle();
         }
         result
     }

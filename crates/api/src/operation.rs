@@ -62,6 +62,8 @@ pub enum Stop {
     Passing(Problem),
     /// Somebody else used this key at the same time: look again.
     Taken,
+    /// Somebody else has settled what this request began: look what they wrote.
+    Overtaken,
     /// The database says no.
     Database(sqlx::Error),
 }
@@ -147,7 +149,8 @@ async fn answer<O: Operation>(app: &App, asked: Asked, operation: O) -> Answer {
         return answer;
     }
     let identity = claim.identity.clone();
-    let (answer, repeat) = fly(app, asked, operation).await;
+    // In a box, so that a replay does not carry about the room that an execution takes.
+    let (answer, repeat) = Box::pin(fly(app, asked, operation)).await;
     if repeat {
         app.presses.note(&identity, &answer, app.clock.now());
     }
@@ -161,7 +164,7 @@ async fn fly<O: Operation>(app: &App, asked: Asked, operation: O) -> (Answer, bo
         Entry::Lead(ticket) => {
             let waiter = ticket.waiter();
             let (doing, watched) = watch::channel(Doing::Work);
-            app.spawn({
+            app.spawn_here({
                 let app = app.clone();
                 async move {
                     let until = Instant::now() + idempotency::prefer::WAIT_MAX;

@@ -187,9 +187,11 @@ impl Api {
         &self.facts
     }
 
-    /// The routes for actix-web. Fixed segments go before placeholders.
+    /// The routes for actix-web. They are tried one after the other: fixed paths, which are compared
+    /// in no time, go first, and fixed segments before placeholders.
     pub fn into_services(mut self, origins: &[String]) -> Vec<impl HttpServiceFactory + use<>> {
-        self.paths.sort_by_key(|entry| entry.path.replace('{', "~"));
+        let rank = |path: &str| (path.contains('{'), path.replace('{', "~"));
+        self.paths.sort_by_key(|entry| rank(entry.path));
         self.paths
             .into_iter()
             .map(|PathRoutes { path, routes, rules }| {

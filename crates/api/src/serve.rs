@@ -106,6 +106,7 @@ async fn application(
     let app = App::new(Ingredients {
         database_url: parts.database_url.expose().clone(),
         db_connections: settings.db_connections,
+        threads: settings.workers,
         redis_url: parts.redis_url.as_ref().map(|url| url.expose().clone()),
         secret: *parts.secret.expose(),
         provider: ProviderClient::new(&provider, http()?, settings.timing.provider_timeout),
@@ -163,8 +164,10 @@ async fn until_asked(
         () = stop.asked() => tracing::info!("stopping: running requests may finish"),
     }
     let drained = async {
+        // Work ends with the thread that it runs on, and a thread with its last connection. Work
+        // whose client hung up is nobody's connection any more, but it is still work.
+        app.flights.attended().await;
         handle.stop(true).await;
-        // Work whose client hung up is nobody's connection any more, but it is still work.
         app.flights.drained().await;
     };
     if timeout(grace, drained).await.is_err() {

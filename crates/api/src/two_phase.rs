@@ -89,7 +89,7 @@ async fn forget_answer<E: TwoPhase>(app: &App, attempt: &Attempt) -> Result<E, S
 /// that nothing was done, whatever the database has no time for.
 ///
 /// # Errors
-/// As [`resume`].
+/// As [`resume`], and [`Stop::Overtaken`] for the first owner where that has `Taken`.
 pub async fn go_on<E: TwoPhase>(
     app: &App,
     attempt: &Attempt,
@@ -102,6 +102,7 @@ pub async fn go_on<E: TwoPhase>(
                 "an outcome could not be written down");
             Err(Stop::Passing(E::unknown(attempt.subject)))
         }
+        Err(Stop::Taken) if taken_over.is_none() => Err(Stop::Overtaken),
         result => result,
     }
 }

@@ -8,6 +8,7 @@ use time::format_description::well_known::Rfc3339;
 use crate::key::{Key, KeyError};
 use crate::prefer;
 use crate::record::Finished;
+use crate::reply::ReplyHeader;
 
 /// Carries the key.
 pub const KEY_HEADER: HeaderName = HeaderName::from_static("idempotency-key");
@@ -33,13 +34,17 @@ pub fn wait_seconds(headers: &HeaderMap) -> Option<u64> {
     prefer::wait_seconds(headers.get_all(PREFER).filter_map(|line| line.to_str().ok()))
 }
 
+fn name(header: ReplyHeader) -> HeaderName {
+    HeaderName::from_static(header.name())
+}
+
 /// The response for a finished reply: its own status, headers and bytes, and the marker on repeats.
 pub fn respond(finished: &Finished, replayed: bool) -> HttpResponse {
     let reply = &finished.reply;
     let status = StatusCode::from_u16(reply.status()).unwrap_or(StatusCode::OK);
     let mut response = HttpResponseBuilder::new(status);
     for (header, value) in reply.headers() {
-        response.insert_header((header.name(), value.as_str()));
+        response.insert_header((name(*header), value.as_str()));
     }
     if let Ok(expires) = finished.expires_at.format(&Rfc3339) {
         response.insert_header((EXPIRES, expires));

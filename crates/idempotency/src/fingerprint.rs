@@ -1,5 +1,6 @@
 //! What was asked, in 32 bytes, and marks that can later say what differs.
 
+use bytes::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
@@ -81,7 +82,7 @@ impl Fingerprinter {
     }
 
     fn marks(&self, identity: &Identity, parts: &Parts<'_>) -> Marks {
-        let mut marks = Marks::default();
+        let mut marks = Vec::with_capacity(128);
         for (name, value) in [
             ("method", Some(parts.method.as_bytes())),
             ("path", Some(parts.path.as_bytes())),
@@ -90,19 +91,20 @@ impl Fingerprinter {
             ("body", parts.body.bytes()),
         ] {
             if let Some(value) = value {
-                marks.0.push((name.to_owned(), self.mark(identity, name, value)));
+                push(&mut marks, name, self.mark(identity, name, value));
             }
         }
         if let Body::Json(document) = parts.body {
-            let whole = marks.0.len();
+            let (whole, mut leaves) = (marks.len(), 0);
             document.each_leaf(|pointer, value| {
-                marks.0.push((pointer.to_owned(), self.mark(identity, pointer, value)));
+                push(&mut marks, pointer, self.mark(identity, pointer, value));
+                leaves += 1;
             });
-            if marks.0.len() - whole > MARKED_LEAVES_MAX {
-                marks.0.truncate(whole);
+            if leaves > MARKED_LEAVES_MAX {
+                marks.truncate(whole);
             }
         }
-        marks
+        Marks(marks.into())
     }
 
     /// Keyed by identity as well: equal values of two customers have different marks.
@@ -154,9 +156,10 @@ fn length(part: &[u8]) -> [u8; 8] {
     (part.len() as u64).to_be_bytes()
 }
 
-/// Four bytes of HMAC for each part and each JSON leaf of a request; never values.
+/// Four bytes of HMAC for each part and each JSON leaf of a request; never values. In the one form
+/// that is stored: length of the name (two bytes, big-endian), name, mark.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Marks(Vec<(String, [u8; 4])>);
+pub struct Marks(Bytes);
 
 /// What tells two requests apart.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -184,35 +187,51 @@ impl Marks {
         found
     }
 
-    fn unlike<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = &'a str> {
-        self.0.iter().filter(|mark| !other.0.contains(mark)).map(|(name, _)| name.as_str())
+    fn unlike<'a>(&'a self, other: &Self) -> impl Iterator<Item = &'a str> {
+        let known: Vec<Mark<'_>> = other.iter().collect();
+        self.iter().filter(move |mark| !known.contains(mark)).map(|(name, _)| name)
     }
 
-    /// For storage: name length (u16), name, mark, one after the other.
-    pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        for (name, mark) in &self.0 {
-            // A longer name than this cannot occur in 64 KiB of body; skip rather than cut.
-            let Ok(length) = u16::try_from(name.len()) else { continue };
-            bytes.extend(length.to_be_bytes());
-            bytes.extend(name.as_bytes());
-            bytes.extend(mark);
-        }
-        bytes
+    fn iter(&self) -> impl Iterator<Item = Mark<'_>> {
+        let mut left = &self.0[..];
+        std::iter::from_fn(move || {
+            let (mark, rest) = split(left)?;
+            left = rest;
+            Some(mark)
+        })
     }
 
-    /// The reverse of [`Marks::encode`]. `None` for bytes it did not make.
-    pub fn decode(mut bytes: &[u8]) -> Option<Self> {
-        let mut marks = Vec::new();
-        while !bytes.is_empty() {
-            let (length, rest) = bytes.split_first_chunk::<2>()?;
-            let (name, rest) = rest.split_at_checked(u16::from_be_bytes(*length).into())?;
-            let (mark, rest) = rest.split_first_chunk::<4>()?;
-            marks.push((String::from_utf8(name.to_vec()).ok()?, *mark));
-            bytes = rest;
-        }
-        Some(Self(marks))
+    /// As stored.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
     }
+
+    /// The reverse of [`Marks::as_bytes`]. `None` for bytes that are no marks.
+    pub fn from_stored(bytes: &[u8]) -> Option<Self> {
+        let mut left = bytes;
+        while !left.is_empty() {
+            left = split(left)?.1;
+        }
+        Some(Self(Bytes::copy_from_slice(bytes)))
+    }
+}
+
+type Mark<'a> = (&'a str, [u8; 4]);
+
+fn push(marks: &mut Vec<u8>, name: &str, mark: [u8; 4]) {
+    // A longer name than this cannot occur in 64 KiB of body; skip rather than cut.
+    let Ok(length) = u16::try_from(name.len()) else { return };
+    marks.extend(length.to_be_bytes());
+    marks.extend(name.as_bytes());
+    marks.extend(mark);
+}
+
+/// The first mark, and what comes after it.
+fn split(bytes: &[u8]) -> Option<(Mark<'_>, &[u8])> {
+    let (length, rest) = bytes.split_first_chunk::<2>()?;
+    let (name, rest) = rest.split_at_checked(u16::from_be_bytes(*length).into())?;
+    let (mark, rest) = rest.split_first_chunk::<4>()?;
+    Some(((std::str::from_utf8(name).ok()?, *mark), rest))
 }
 
 /// Parts are words; pointers are empty (the whole document) or begin with a slash.
@@ -289,8 +308,8 @@ mod tests {
     #[test]
     fn marks_survive_storage() {
         let marks = claim("/v1/orders", r#"{"a":{"b":[1,2]}}"#).marks;
-        assert_eq!(Marks::decode(&marks.encode()), Some(marks.clone()));
-        assert_eq!(Marks::decode(&marks.encode()[1..]), None);
+        assert_eq!(Marks::from_stored(marks.as_bytes()), Some(marks.clone()));
+        assert_eq!(Marks::from_stored(&marks.as_bytes()[1..]), None);
     }
 
     #[test]
@@ -313,6 +332,6 @@ mod tests {
     fn a_body_of_thousands_of_leaves_has_bounded_marks() {
         let list: Vec<String> = (0..5000).map(|n| n.to_string()).collect();
         let marks = claim("/v1/orders", &format!("[{}]", list.join(","))).marks;
-        assert!(marks.encode().len() < 200);
+        assert!(marks.as_bytes().len() < 200);
     }
 }

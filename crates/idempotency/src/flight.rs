@@ -9,6 +9,9 @@ use tokio::sync::watch;
 use crate::fingerprint::{Claim, Differences, Fingerprint, Marks};
 use crate::key::Identity;
 
+/// How often to look whether somebody waits.
+const LOOK: Duration = Duration::from_millis(20);
+
 /// All running executions, by identity. Cloning shares them.
 pub struct Flights<T> {
     running: Arc<Mutex<HashMap<Identity, Running<T>>>>,
@@ -19,7 +22,7 @@ pub struct Flights<T> {
 struct Running<T> {
     fingerprint: Fingerprint,
     marks: Marks,
-    landed: watch::Receiver<Option<T>>,
+    landing: watch::Sender<Option<T>>,
 }
 
 /// What a request finds when it enters.
@@ -68,15 +71,19 @@ impl<T: Clone> Flights<T> {
         let mut running = self.lock();
         if let Some(flight) = running.get(&claim.identity) {
             return match flight.fingerprint == claim.fingerprint {
-                true => Entry::Join(Waiter(flight.landed.clone())),
+                true => Entry::Join(Waiter(flight.landing.subscribe())),
                 false => Entry::Differs(flight.marks.differences(&claim.marks)),
             };
         }
         if running.len() >= self.most {
             return Entry::Full;
         }
-        let (landing, landed) = watch::channel(None);
-        let flight = Running { fingerprint: claim.fingerprint, marks: claim.marks.clone(), landed };
+        let landing = watch::Sender::new(None);
+        let flight = Running {
+            fingerprint: claim.fingerprint,
+            marks: claim.marks.clone(),
+            landing: landing.clone(),
+        };
         running.insert(claim.identity.clone(), flight);
         self.count.send_replace(running.len());
         Entry::Lead(Ticket { identity: claim.identity.clone(), flights: self.clone(), landing })
@@ -90,6 +97,14 @@ impl<T: Clone> Flights<T> {
     /// Whether none is.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Ends when somebody waits for every execution that is running.
+    pub async fn attended(&self) {
+        // Who waits does not say when it stops waiting; this is asked once in the life of a process.
+        while self.lock().values().any(|flight| flight.landing.receiver_count() == 0) {
+            tokio::time::sleep(LOOK).await;
+        }
     }
 
     /// Ends when no execution is running.
@@ -205,6 +220,25 @@ mod tests {
         assert_eq!(join(&flights, &same).wait(Duration::ZERO).await, Waited::TimedOut);
         assert!(matches!(flights.enter(&claim("other", "/a")), Entry::Full));
         assert_eq!((flights.len(), flights.is_empty()), (1, false));
+    }
+
+    #[tokio::test]
+    async fn attended_ends_with_the_last_execution_that_nobody_waits_for() {
+        let flights = Flights::new(9);
+        let (awaited, left) = (claim("k", "/a"), claim("other", "/a"));
+        let _ticket = lead(&flights, &awaited);
+        let _waiter = join(&flights, &awaited);
+        let ticket = lead(&flights, &left);
+        drop(join(&flights, &left));
+        let attended = tokio::spawn({
+            let flights = flights.clone();
+            async move { flights.attended().await }
+        });
+        tokio::task::yield_now().await;
+        assert!(!attended.is_finished());
+        ticket.land(1);
+        tokio::time::timeout(Duration::from_secs(5), attended).await.unwrap().unwrap();
+        assert_eq!(flights.len(), 1);
     }
 
     #[tokio::test]

@@ -1,72 +1,72 @@
 //! Finished replies in this process: bounded by bytes, each for its remaining life.
 
+use std::hash::RandomState;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use moka::Expiry;
-use moka::policy::EvictionPolicy;
-use moka::sync::Cache;
+use quick_cache::Weighter;
+use quick_cache::sync::{Cache, DefaultLifecycle};
 
 use crate::key::Identity;
 use crate::record::Finished;
+
+/// Of what is kept besides the bytes themselves: two maps' entries, and a dozen allocations.
+const OVERHEAD: u64 = 640;
 
 /// Finished replies never change, so keeping them in memory cannot make one wrong.
 /// Lives run on the monotonic clock: a changed wall clock prolongs nothing.
 #[derive(Clone)]
 pub struct Memory {
-    replies: Cache<Identity, Kept>,
+    // Clients choose the keys: the hash is one that they cannot make collide.
+    replies: Arc<Cache<Identity, Kept, Weight, RandomState>>,
 }
 
 #[derive(Clone)]
 struct Kept {
     finished: Arc<Finished>,
-    life: Duration,
+    until: Instant,
 }
 
-struct RemainingLife;
+#[derive(Clone)]
+struct Weight;
 
-impl Expiry<Identity, Kept> for RemainingLife {
-    fn expire_after_create(&self, _: &Identity, kept: &Kept, _: Instant) -> Option<Duration> {
-        Some(kept.life)
+impl Weighter<Identity, Kept> for Weight {
+    fn weight(&self, identity: &Identity, kept: &Kept) -> u64 {
+        let Finished { reply, marks, .. } = &*kept.finished;
+        let bytes = identity.key.as_str().len() + reply.body().len() + marks.as_bytes().len();
+        OVERHEAD + bytes as u64
     }
 }
 
 impl Memory {
     /// Keeps about this many bytes of replies; 0 keeps none.
     pub fn new(bytes_max: u64) -> Self {
-        let replies = Cache::builder()
-            .max_capacity(bytes_max)
-            // The newest reply is the likeliest to be asked for again; a policy that lets in only
-            // what was asked for before would let in none.
-            .eviction_policy(EvictionPolicy::lru())
-            .weigher(|_, kept: &Kept| weight(&kept.finished))
-            .expire_after(RemainingLife)
-            .build();
-        Self { replies }
+        let items = usize::try_from(bytes_max / (2 * OVERHEAD)).unwrap_or_default();
+        let life = DefaultLifecycle::default();
+        Self { replies: Arc::new(Cache::with(items, bytes_max, Weight, RandomState::new(), life)) }
     }
 
     /// The finished reply of a key, if it is here and still alive.
     pub fn get(&self, identity: &Identity) -> Option<Arc<Finished>> {
-        self.replies.get(identity).map(|kept| kept.finished)
+        let kept = self.replies.get(identity)?;
+        if kept.until <= Instant::now() {
+            self.replies.remove(identity);
+            return None;
+        }
+        Some(kept.finished)
     }
 
     /// Keeps a finished reply for the rest of its life.
     pub fn put(&self, identity: Identity, finished: Arc<Finished>, life: Duration) {
-        if !life.is_zero() {
-            self.replies.insert(identity, Kept { finished, life });
+        if let Some(until) = Instant::now().checked_add(life).filter(|_| !life.is_zero()) {
+            self.replies.insert(identity, Kept { finished, until });
         }
     }
 
     /// Forgets everything, as a restart would.
     pub fn clear(&self) {
-        self.replies.invalidate_all();
+        self.replies.clear();
     }
-}
-
-fn weight(finished: &Finished) -> u32 {
-    // The key, the map's own cost and the marks are about half a kilobyte.
-    let bytes = finished.reply.body().len() + 512;
-    u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -122,18 +122,23 @@ mod tests {
     }
 
     #[test]
+    fn no_room_keeps_nothing() {
+        let memory = Memory::new(0);
+        memory.put(identity("k"), finished(3), LONG);
+        assert_eq!(memory.get(&identity("k")), None);
+    }
+
+    #[test]
     fn what_is_kept_is_bounded_by_bytes() {
         let memory = Memory::new(10_000);
         for number in 0..5 {
             memory.put(identity(&format!("first-{number}")), finished(1000), LONG);
         }
-        memory.replies.run_pending_tasks();
-        assert_eq!(memory.replies.entry_count(), 5, "five of 1.5 kB fit");
+        assert_eq!(memory.replies.len(), 5, "five of 1.7 kB fit");
         for number in 0..1000 {
             memory.put(identity(&format!("k-{number}")), finished(1000), LONG);
         }
-        memory.replies.run_pending_tasks();
-        assert!(memory.replies.entry_count() <= 6, "{}", memory.replies.entry_count());
+        assert!(memory.replies.len() <= 6, "{}", memory.replies.len());
         assert!(memory.get(&identity("k-999")).is_some(), "the newest is kept");
     }
 }

@@ -93,7 +93,7 @@ pub async fn insert_finished(
     .bind(claim.identity.scope.as_bytes())
     .bind(claim.identity.key.as_str())
     .bind(&claim.fingerprint.0[..])
-    .bind(claim.marks.encode())
+    .bind(claim.marks.as_bytes())
     .bind(operation)
     .bind(ending.outcome.as_str())
     .bind(ending.resource)
@@ -127,7 +127,7 @@ pub async fn insert_processing(
     .bind(claim.identity.scope.as_bytes())
     .bind(claim.identity.key.as_str())
     .bind(&claim.fingerprint.0[..])
-    .bind(claim.marks.encode())
+    .bind(claim.marks.as_bytes())
     .bind(operation)
     .bind(subject)
     .bind(resource)
@@ -426,7 +426,7 @@ impl<'r> FromRow<'r, PgRow> for Record {
         let marks: &[u8] = row.try_get("marks")?;
         Ok(Self {
             fingerprint: Fingerprint(fingerprint.try_into().map_err(|_| broken("fingerprint"))?),
-            marks: Marks::decode(marks).ok_or_else(|| broken("marks"))?,
+            marks: Marks::from_stored(marks).ok_or_else(|| broken("marks"))?,
             state: state_of(row)?,
             fence: row.try_get("fence")?,
             attempts: row.try_get("attempts")?,

@@ -1,8 +1,8 @@
 //! A Redis cache of finished replies: a hint, never the truth. Every failure is a miss.
 //!
-//! All requests share one connection, whose commands travel together: lending one to each costs a
-//! ping a loan, which is more than the look-up itself. The pool opens it, and limits how many are
-//! being opened at once.
+//! All requests of a thread share one connection, whose commands travel together: lending one to
+//! each costs a ping a loan, which is more than the look-up itself, and one for all threads wakes
+//! two of them for each answer. The pool opens it, and limits how many are being opened at once.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,6 +11,7 @@ use std::time::Duration;
 use deadpool_redis::redis::aio::MultiplexedConnection;
 use deadpool_redis::redis::{Cmd, FromRedisValue, cmd};
 use deadpool_redis::{Config, Connection, Pool, PoolConfig, Runtime, Timeouts};
+use thread_local::ThreadLocal;
 use tokio::time::{Instant, timeout};
 
 use crate::key::Identity;
@@ -28,7 +29,7 @@ const CONNECTIONS_MAX: usize = 8;
 #[derive(Clone)]
 pub struct Redis {
     pool: Pool,
-    shared: Arc<Mutex<Option<MultiplexedConnection>>>,
+    shared: Arc<ThreadLocal<Mutex<Option<MultiplexedConnection>>>>,
     sealer: Sealer,
     started: Instant,
     rests_until_ms: Arc<AtomicU64>,
@@ -122,7 +123,7 @@ impl Redis {
     }
 
     fn shared(&self) -> MutexGuard<'_, Option<MultiplexedConnection>> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.get_or_default().lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn rests(&self) -> bool {

@@ -64,7 +64,7 @@ fn encode(finished: &Finished) -> Vec<u8> {
     bytes.push(u8::from(finished.outcome == Outcome::Completed));
     bytes.extend(finished.reply.status().to_be_bytes());
     for part in [
-        &finished.marks.encode()[..],
+        finished.marks.as_bytes(),
         finished.resource.as_deref().unwrap_or_default().as_bytes(),
         &finished.reply.encode_headers(),
         finished.reply.body(),
@@ -93,7 +93,7 @@ fn decode(content: &[u8]) -> Option<Finished> {
     let resource = std::str::from_utf8(resource).ok()?;
     Some(Finished {
         fingerprint: Fingerprint(*fingerprint),
-        marks: Marks::decode(marks)?,
+        marks: Marks::from_stored(marks)?,
         outcome,
         reply: Reply::from_stored(status, headers, Bytes::copy_from_slice(body))?,
         expires_at: OffsetDateTime::from_unix_timestamp_nanos(i128::from_be_bytes(*expiry)).ok()?,

@@ -20,7 +20,7 @@ use crate::webhooks::signature::Secret;
 pub struct Settings {
     pub command: Command,
     pub listen: SocketAddr,
-    pub workers: Option<usize>,
+    pub workers: usize,
     pub metrics_open: bool,
     pub database: Database,
     pub redis_url: Option<Redacted<String>>,
@@ -77,7 +77,7 @@ impl Settings {
         let settings = Self {
             command: config.command.unwrap_or_default(),
             listen: SocketAddr::new(config.listen.host, config.listen.port),
-            workers: config.listen.workers,
+            workers: config.listen.workers.unwrap_or_else(processors),
             metrics_open: config.listen.metrics_open,
             database,
             redis_url: redis_url(set(config.stores.redis_url))?,
@@ -142,6 +142,10 @@ impl Settings {
 /// An empty variable, as compose files and .env files leave them, is one that is not set.
 fn set(value: Option<String>) -> Option<String> {
     value.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 fn database(config: &Config) -> anyhow::Result<Database> {

@@ -56,6 +56,7 @@ impl LabServer {
         let app = App::new(Ingredients {
             database_url: plan.database_url,
             db_connections: plan.db_connections,
+            threads: 1,
             redis_url: plan.redis_url,
             secret: plan.secret,
             provider: ProviderClient::new(&plan.provider_url, http, timing.provider_timeout),

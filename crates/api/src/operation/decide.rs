@@ -16,10 +16,18 @@ use crate::{db, made_by};
 /// What is to be done with a request.
 pub(super) enum Decision {
     Execute,
-    Replay(Box<Finished>),
+    Replay {
+        finished: Box<Finished>,
+        /// Executions that were tried.
+        attempts: i32,
+    },
     Refuse(Box<Problem>),
-    Wait { unknown: bool },
-    TakeOver { fence: i64 },
+    Wait {
+        unknown: bool,
+    },
+    TakeOver {
+        fence: i64,
+    },
 }
 
 /// Asks the database; a connection that died in the pool is no reason to fail.
@@ -46,9 +54,10 @@ pub(super) async fn decide(app: &App, claim: &Claim) -> sqlx::Result<Decision> {
 
 async fn decide_on(conn: &mut PgConnection, claim: &Claim) -> sqlx::Result<Decision> {
     if let Some((record, now)) = postgres::find(conn, &claim.identity).await? {
+        let attempts = record.attempts;
         return match record.admit(claim, now) {
             Admission::Expired => expired(conn, claim).await,
-            admission => Ok(by_record(admission)),
+            admission => Ok(by_record(admission, attempts)),
         };
     }
     let Some(made) = made_by::resource(conn, &claim.identity).await? else {
@@ -56,17 +65,20 @@ async fn decide_on(conn: &mut PgConnection, claim: &Claim) -> sqlx::Result<Decis
     };
     // Record and resource commit together, but these are two looks: it may have happened between.
     match postgres::find(conn, &claim.identity).await? {
-        Some((record, now)) => Ok(match record.admit(claim, now) {
-            Admission::Expired => Decision::Refuse(Box::new(key_expired(&made.path))),
-            admission => by_record(admission),
-        }),
+        Some((record, now)) => {
+            let attempts = record.attempts;
+            Ok(match record.admit(claim, now) {
+                Admission::Expired => Decision::Refuse(Box::new(key_expired(&made.path))),
+                admission => by_record(admission, attempts),
+            })
+        }
         None => Ok(Decision::Refuse(Box::new(key_expired(&made.path)))),
     }
 }
 
-fn by_record(admission: Admission) -> Decision {
+fn by_record(admission: Admission, attempts: i32) -> Decision {
     match admission {
-        Admission::Replay(finished) => Decision::Replay(Box::new(finished)),
+        Admission::Replay(finished) => Decision::Replay { finished: Box::new(finished), attempts },
         Admission::Reused(differences) => Decision::Refuse(Box::new(reused(differences))),
         Admission::Running { unknown } => Decision::Wait { unknown },
         Admission::Abandoned { fence, .. } => Decision::TakeOver { fence },

@@ -61,8 +61,9 @@ impl<O: Operation> Leader<'_, O> {
         let mut looks_first = O::LOOKS_FIRST || self.app.repeats.are_likely();
         // After a lost commit nobody may say that nothing was done.
         let mut ambiguous = false;
+        let mut began = false;
         for round in 1..=ROUNDS_MAX {
-            if looks_first && let Some(known) = self.known(ambiguous).await? {
+            if looks_first && let Some(known) = self.known(ambiguous, began).await? {
                 return Ok(known);
             }
             if round == 1
@@ -74,6 +75,7 @@ impl<O: Operation> Leader<'_, O> {
             match db::answered(self.longest(), self.execute(round)).await {
                 Ok(finished) => return Ok((finished, Source::Executed)),
                 Err(Stop::Taken) => {}
+                Err(Stop::Overtaken) => began = true,
                 // Whether it took effect is not known: what the key says now decides.
                 Err(Stop::Database(error)) if db::is_disconnect(&error) && round < ROUNDS_MAX => {
                     tracing::warn!(%error, "the database went away; looking again");
@@ -83,20 +85,29 @@ impl<O: Operation> Leader<'_, O> {
                 Err(stop) => return Err(ended(stop)),
             }
         }
-        match self.known(ambiguous).await? {
+        match self.known(ambiguous, began).await? {
             Some(known) => Ok(known),
             None if ambiguous => Err(Problem::internal(&"a lost commit stayed contested")),
             None => Err(contested()),
         }
     }
 
-    /// What the key has, waiting while another process is at it. Nothing: execute.
-    async fn known(&self, ambiguous: bool) -> Result<Option<(Finished, Source)>, Problem> {
+    /// What the key has, waiting while another process is at it. Nothing: execute. What this request
+    /// began, and an event of the provider settled, nobody else was told: it is the first answer.
+    async fn known(
+        &self,
+        ambiguous: bool,
+        began: bool,
+    ) -> Result<Option<(Finished, Source)>, Problem> {
         loop {
             let decided = db::answered(db::SILENCE, decide(self.app, &self.asked.claim)).await;
             match decided.map_err(|error| undecided(error, ambiguous))? {
                 Decision::Execute => return Ok(None),
-                Decision::Replay(finished) => return Ok(Some((*finished, Source::Postgres))),
+                Decision::Replay { finished, attempts } => {
+                    let own = began && attempts == 1;
+                    let source = if own { Source::Executed } else { Source::Postgres };
+                    return Ok(Some((*finished, source)));
+                }
                 Decision::Refuse(refusal) => return Err(*refusal),
                 Decision::Wait { unknown } => self.wait(unknown).await?,
                 Decision::TakeOver { fence } => {
@@ -172,7 +183,7 @@ impl<O: Operation> Leader<'_, O> {
         let decided = db::answered(db::SILENCE, decide(self.app, &self.asked.claim)).await;
         match decided.map_err(Problem::from)? {
             Decision::Execute => Err(limited),
-            Decision::Replay(finished) => Ok((*finished, Source::Postgres)),
+            Decision::Replay { finished, .. } => Ok((*finished, Source::Postgres)),
             Decision::Refuse(refusal) => Err(*refusal),
             Decision::Wait { .. } | Decision::TakeOver { .. } => Err(in_progress()),
         }
@@ -186,7 +197,7 @@ fn undecided(error: sqlx::Error, ambiguous: bool) -> Problem {
 fn ended(stop: Stop) -> Problem {
     match stop {
         Stop::Refused(problem) | Stop::Passing(problem) => problem,
-        Stop::Taken => in_progress(),
+        Stop::Taken | Stop::Overtaken => in_progress(),
         Stop::Database(error) if db::is_busy(&error) => Problem::from(error),
         Stop::Database(error) => Problem::internal(&error),
     }

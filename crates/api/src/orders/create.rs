@@ -176,7 +176,7 @@ impl Create {
         })
         .await;
         match placed {
-            Ok(Some(expires_at)) => {
+            Ok(expires_at) => {
                 fault::point("order_committed").await?;
                 tracing::info!(target: "payonce::flow", step = "order", order = %order.id,
                     "order and reply committed");
@@ -189,7 +189,6 @@ impl Create {
                 };
                 Ok(postgres::finished(claim, &ending, expires_at))
             }
-            Ok(None) => Err(Stop::Taken),
             Err(error) => match db::violated(&error) {
                 Some(postgres::INCOMPLETE) => Err(explain(app, wish, &priced).await?),
                 Some("order_cart_id_key") => Err(self.cart_was_ordered(app).await?),

@@ -5,7 +5,7 @@
 //!
 //! | part | what it does |
 //! |---|---|
-//! | `known` | does the key have a record already? then nothing below happens |
+//! | `wanted` | the basket, one row a line |
 //! | `locked` | locks the products in id order, so that two baskets cannot deadlock |
 //! | `taken` | takes the goods where price and stock still are what was counted on |
 //! | `placed`, `lined` | the order, its lines |
@@ -40,22 +40,21 @@ pub struct Placing<'a> {
     pub retention_ms: f64,
 }
 
-/// The statement, around what makes it guarded: what `known` asks, and the main query.
+/// The statement, around how it locks and its main query.
+///
+/// `limit` says what cannot be guessed: a basket is small. Without it the whole catalogue would be
+/// read for each order.
 macro_rules! placing {
-    (known: $known:literal, $main:literal) => {
+    (locked: $locked:literal, $main:literal) => {
         concat!(
-            "with known as materialized (",
-            $known,
-            r#"),
-            wanted as (
+            r#"with wanted as (
                 select * from unnest($12::int[], $13::text[], $14::text[], $15::int[], $16::bigint[])
                     with ordinality as w (product_id, sku, name, quantity, unit_price, position)
+                limit cardinality($12)
             ),
-            locked as materialized (
-                select p.id from product p
-                where p.id = any ($12) and not exists (select from known)
-                order by p.id for update
-            ),
+            locked as ("#,
+            $locked,
+            r#"),
             taken as (
                 update product p set stock = p.stock - w.quantity
                 from wanted w join locked on locked.id = w.product_id
@@ -65,15 +64,14 @@ macro_rules! placing {
             placed as (
                 insert into "order" (id, account_id, made_by, key, cart_id, status, total, currency,
                                      email, note, created_at, reserved_until)
-                select $3, $4, $1, $2, $5, 'pending', $6, $7, $8, $9, $10, $11
-                where not exists (select from known)
+                values ($3, $4, $1, $2, $5, 'pending', $6, $7, $8, $9, $10, $11)
             ),
             lined as (
                 insert into order_line (order_id, position, product_id, sku, name, quantity,
                                         unit_price, line_total)
                 select $3, w.position, w.product_id, w.sku, w.name, w.quantity, w.unit_price,
                        w.quantity * w.unit_price
-                from wanted w where not exists (select from known)
+                from wanted w
             )
             "#,
             $main
@@ -81,10 +79,25 @@ macro_rules! placing {
     };
 }
 
-/// Places an order under its key. Returns when the reply expires; `None` if the key has a record.
+/// The two forms of a statement: a single product needs no order to be locked in, which spares a
+/// basket of one line a tenth of its time.
+macro_rules! placing_lines {
+    ($lines:expr, $main:literal) => {
+        match $lines {
+            [_] => placing!(locked: "select w.product_id as id from wanted w", $main),
+            _ => placing!(
+                locked: "select p.id from wanted w join product p on p.id = w.product_id
+                         order by p.id for update of p",
+                $main
+            ),
+        }
+    };
+}
+
+/// Places an order under its key. Returns when the reply expires.
 ///
 /// # Errors
-/// `idempotency_record_pkey` when a duplicate was faster, `order_made_by_key` when its record was
+/// `idempotency_record_pkey` when the key has a record, `order_made_by_key` when its record was
 /// swept, `idempotency_record_effects_complete` when price or stock do not allow it,
 /// `order_cart_id_key` when the cart was ordered under another key.
 pub async fn place(
@@ -92,28 +105,27 @@ pub async fn place(
     claim: &Claim,
     placing: &Placing<'_>,
     reply: &Reply,
-) -> sqlx::Result<Option<OffsetDateTime>> {
-    let statement = sqlx::query_scalar(placing!(
-        known: "select 1 from idempotency_record where scope = $1 and key = $2",
+) -> sqlx::Result<OffsetDateTime> {
+    let statement = sqlx::query_scalar(placing_lines!(
+        placing.lines,
         "insert into idempotency_record
-            (scope, key, fingerprint, marks, operation, state, resource, finished_at, expires_at,
-             status, headers, body)
-        select $1, $2, $17, $18, $19, 'completed', $20, t, t + $21 * interval '1 millisecond',
+            (scope, key, fingerprint, marks, operation, state, resource, created_at, finished_at,
+             expires_at, status, headers, body)
+        select $1, $2, $17, $18, $19, 'completed', $20, t, t, t + $21 * interval '1 millisecond',
                case when (select count(*) from taken) = cardinality($12) then 201 else 0 end, $22, $23
         from clock_timestamp() t
-        where not exists (select from known)
         returning expires_at"
     ));
     placing
         .bind(statement, claim.identity.scope.as_bytes(), claim.identity.key.as_str())
         .bind(&claim.fingerprint.0[..])
-        .bind(claim.marks.encode())
+        .bind(claim.marks.as_bytes())
         .bind(Create::NAME)
         .bind(placing.order.path())
         .bind(placing.retention_ms)
         .bind(reply.encode_headers())
         .bind(&reply.body()[..])
-        .fetch_optional(conn)
+        .fetch_one(conn)
         .await
 }
 
@@ -127,8 +139,8 @@ pub async fn place_unguarded(
     scope: &idempotency::Scope,
     placing: &Placing<'_>,
 ) -> sqlx::Result<()> {
-    let statement = sqlx::query_scalar(placing!(
-        known: "select 1 where false",
+    let statement = sqlx::query_scalar(placing_lines!(
+        placing.lines,
         "select 1 / (case when (select count(*) from taken) = cardinality($12) then 1 else 0 end)"
     ));
     let key = placing.order.id.to_string();

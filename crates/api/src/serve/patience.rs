@@ -22,7 +22,7 @@ use actix_web::error::PayloadError;
 use actix_web::middleware::Next;
 use bytes::Bytes;
 use futures_util::Stream;
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 /// Passes a request on with a body that ends in an error when its time is over.
 pub(super) async fn bounded(
@@ -34,7 +34,8 @@ pub(super) async fn bounded(
         Payload::None => return Ok(next.call(request).await?.map_into_boxed_body()),
         body => Rc::new(RefCell::new(Some(body))),
     };
-    let payload = Arriving { body: Rc::clone(&arriving), patience: Box::pin(sleep(patience)) };
+    let payload =
+        Arriving { body: Rc::clone(&arriving), until: Instant::now() + patience, over: None };
     request.set_payload(Payload::Stream { payload: Box::pin(payload) });
     let response = next.call(request).await?.map_into_boxed_body();
     let unread = arriving.borrow_mut().take();
@@ -47,7 +48,9 @@ pub(super) async fn bounded(
 /// A body on its way; the place is empty when it has come to its end.
 struct Arriving {
     body: Rc<RefCell<Option<Payload>>>,
-    patience: Pin<Box<Sleep>>,
+    until: Instant,
+    /// Set up by the first wait: hardly a body does not come along with its head.
+    over: Option<Pin<Box<Sleep>>>,
 }
 
 impl Stream for Arriving {
@@ -63,11 +66,13 @@ impl Stream for Arriving {
                 Poll::Ready(None)
             }
             Poll::Ready(chunk) => Poll::Ready(chunk),
-            Poll::Pending => self
-                .patience
-                .as_mut()
-                .poll(cx)
-                .map(|()| Some(Err(PayloadError::Incomplete(Some(ErrorKind::TimedOut.into()))))),
+            Poll::Pending => {
+                let until = self.until;
+                let over = self.over.get_or_insert_with(|| Box::pin(sleep_until(until)));
+                over.as_mut()
+                    .poll(cx)
+                    .map(|()| Some(Err(PayloadError::Incomplete(Some(ErrorKind::TimedOut.into())))))
+            }
         }
     }
 }

@@ -17,6 +17,7 @@ use tracing::field::Empty;
 
 use super::{head, patience};
 use crate::app::App;
+use crate::db;
 use crate::operation::in_progress;
 use crate::problem::{self, Code, Problem};
 use crate::routes::shown;
@@ -33,8 +34,8 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// How the server runs.
 #[derive(Debug, Clone, Copy)]
 pub struct Threads {
-    /// `None` means one for each processor.
-    pub workers: Option<usize>,
+    /// How many serve requests.
+    pub workers: usize,
     /// How long running requests may take when the server stops.
     pub grace: Duration,
 }
@@ -46,6 +47,7 @@ pub struct Threads {
 pub fn server(listener: TcpListener, app: App, threads: Threads, stop: Stop) -> io::Result<Server> {
     let patience = app.clients.patience;
     let server = HttpServer::new(move || {
+        db::take_lane();
         let stop = stop.clone();
         Web::new()
             .wrap_fn(|mut request, next| {
@@ -65,13 +67,10 @@ pub fn server(listener: TcpListener, app: App, threads: Threads, stop: Stop) -> 
             .configure(|config| everything(config, &app))
             .default_service(web::to(routes::nowhere))
     })
+    .workers(threads.workers)
     .disable_signals()
     .client_request_timeout(patience)
     .shutdown_timeout(threads.grace.as_secs().max(1));
-    let server = match threads.workers {
-        Some(workers) => server.workers(workers),
-        None => server,
-    };
     Ok(server.listen(listener)?.run())
 }
 

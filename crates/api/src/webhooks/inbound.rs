@@ -185,7 +185,7 @@ async fn in_a_task(app: &App, arrival: Arrival) -> Result<Outcome, Problem> {
 fn later(stop: Stop) -> Problem {
     match stop {
         Stop::Refused(problem) | Stop::Passing(problem) => problem,
-        Stop::Taken => {
+        Stop::Taken | Stop::Overtaken => {
             Problem::new(Code::Busy, "Somebody else is at this payment. Send the event again.")
         }
         Stop::Database(error) => Problem::from(error),

@@ -51,7 +51,7 @@ async fn carry(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, latency_ms: Arc<
 async fn a_begin_that_is_dropped_on_the_wire_leaves_nobody_in_a_strangers_transaction() {
     let database = TestDatabase::new().await;
     let latency_ms = Arc::new(AtomicU64::new(0));
-    let db = Db::new(&slow_wire(&database, &latency_ms).await, CONNECTIONS).unwrap();
+    let db = Db::new(&slow_wire(&database, &latency_ms).await, CONNECTIONS, 1).unwrap();
     for _ in 0..CONNECTIONS {
         db.connection().await.unwrap().done();
     }

@@ -126,7 +126,8 @@ async fn locked(tx: &mut Tx, payment: PaymentId) -> Result<Option<(Order, Paymen
     Ok(order.zip(payments::sql::lock(tx, payment).await?))
 }
 
-/// The amount, if so much is left of the payment.
+/// The amount, if so much is left of the payment. What a refund of ours that is still open holds
+/// back may be free in a moment: then the event has to come again, or it would be lost.
 async fn fitting(
     tx: &mut Tx,
     told: &client::Refund,
@@ -140,10 +141,15 @@ async fn fitting(
         return Ok(Err("nothing was captured"));
     }
     let open = refunds::sql::open(tx, payment).await?;
-    let left = payment.amount.checked_sub(payment.refunded);
-    let left = left.and_then(|left| left.checked_sub(open)).ok();
-    let fits = amount.is_positive() && left.is_some_and(|left| amount.amount <= left.amount);
-    Ok(if fits { Ok(amount) } else { Err("more than was captured") })
+    let fits = |left: Option<Money>| left.is_some_and(|left| amount.amount <= left.amount);
+    let left = payment.amount.checked_sub(payment.refunded).ok();
+    if !amount.is_positive() || !fits(left) {
+        return Ok(Err("more than was captured"));
+    }
+    match fits(left.and_then(|left| left.checked_sub(open).ok())) {
+        true => Ok(Ok(amount)),
+        false => Err(again()),
+    }
 }
 
 async fn write(
@@ -186,5 +192,6 @@ fn identity(provider_refund_id: &str) -> Identity {
 
 /// Not now: the provider sends it again.
 fn again() -> Stop {
-    Stop::Passing(Problem::new(Code::Busy, "Its charge is not settled yet. Send the event again."))
+    let detail = "Something it depends on is not settled yet. Send the event again.";
+    Stop::Passing(Problem::new(Code::Busy, detail))
 }

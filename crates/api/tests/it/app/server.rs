@@ -37,7 +37,7 @@ pub(super) async fn start(parts: &Parts<'_>, listener: TcpListener) -> Server {
     let app = App::new(ingredients(parts)).await.unwrap();
     let address = listener.local_addr().unwrap();
     let (told, stop) = Stop::by_hand();
-    let threads = web::Threads { workers: Some(2), grace: parts.options.timing.grace };
+    let threads = web::Threads { workers: 2, grace: parts.options.timing.grace };
     let server = web::server(listener, app.clone(), threads, stop).unwrap();
     let handle = server.handle();
     tokio::spawn(server);
@@ -52,6 +52,7 @@ fn ingredients(parts: &Parts<'_>) -> Ingredients {
     Ingredients {
         database_url: parts.database_url.to_owned(),
         db_connections: parts.options.db_connections,
+        threads: 2,
         redis_url: parts.redis_url.clone(),
         secret: parts.secret,
         provider: ProviderClient::new(parts.provider_url, http, timing.provider_timeout),

@@ -88,6 +88,54 @@ async fn a_refund_made_at_the_provider_is_written_down_once() {
 }
 
 #[tokio::test]
+async fn a_refund_made_at_the_provider_while_one_of_ours_is_open_is_not_lost() {
+    let app = TestApp::with(|options| options.provider_timeout_ms(300).lease_ms(2000)).await;
+    let sender = Sender::on(app);
+    sender.app.traffic.expect_failures();
+    let shopper = sender.app.new_account().await;
+    let order = shopper.order("order").await;
+    let payment = shopper.pay(&order, "pay", "pm_card_ok").await.expect(201).text("id");
+    let charge = sender.charge(&order).await;
+    let theirs = sender.refund_at_the_provider(&charge, "r1", 100).await;
+
+    // Ours asks for everything, holds all of it back, and will fail.
+    sender.app.provider(json!({ "latency_ms": 2500 })).await;
+    let refunds = format!("/v1/payments/{payment}/refunds");
+    let everything = json!({ "amount": charge["amount"] });
+    shopper.post(&refunds, "all", &everything).await.problem(409, "outcome_unknown");
+    sender.send("e1", &theirs).await.problem(503, "busy");
+    assert_eq!(sender.app.number("select count(*) from provider_event").await, 0);
+
+    sender.app.provider(json!({ "latency_ms": 0 })).await;
+    eventually("ours has failed", async || sender.app.recover().await.1 == 1).await;
+    assert_eq!(sender.outcome("e1", &theirs).await, "applied");
+    assert_eq!(sender.order_status(&order).await, "partially_refunded");
+    let back = "select sum(amount) from refund where status = 'succeeded'";
+    assert_eq!(sender.app.number(back).await, 100);
+    sender.finish().await;
+}
+
+#[tokio::test]
+async fn what_an_event_settled_before_its_own_request_is_still_the_first_answer() {
+    let sender = Sender::on(TestApp::with(|options| options.webhooks()).await);
+    let shopper = sender.app.new_account().await;
+    for round in 0..4 {
+        let order = shopper.order(&format!("order-{round}")).await;
+        let key = format!("pay-{round}");
+        let first = shopper.pay(&order, &key, "pm_card_lost_answer").await.expect(201);
+        assert!(!first.is_replay(), "nobody was told before: {first:?}");
+        let refunds = format!("/v1/payments/{}/refunds", first.text("id"));
+        let key = format!("refund-{round}");
+        let first = shopper.post(&refunds, &key, &json!({})).await.expect(201);
+        assert!(!first.is_replay(), "nobody was told before: {first:?}");
+        assert!(shopper.post(&refunds, &key, &json!({})).await.expect(201).is_replay());
+    }
+    let applied = "select count(*) from provider_event where outcome = 'applied'";
+    eventually("events settled some", async || sender.app.number(applied).await > 0).await;
+    sender.finish().await;
+}
+
+#[tokio::test]
 async fn a_charge_under_a_key_that_was_given_back_is_shown_and_goes_back_once() {
     let sender = Sender::new().await;
     let shopper = sender.app.new_account().await;
