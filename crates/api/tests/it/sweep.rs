@@ -114,8 +114,8 @@ async fn guests_who_left_nothing_go_with_their_carts() {
              select sha256(''), id, 'cookie', now(), now() + interval '1 day' from guests
              where n = 1)
          insert into idempotency_record (scope, key, fingerprint, marks, operation, state,
-             finished_at, expires_at, status, headers, body)
-         select uuid_send(id), 'k', sha256(''), '', 'x', 'failed', now(),
+             created_at, finished_at, expires_at, status, headers, body)
+         select uuid_send(id), 'k', sha256(''), '', 'x', 'failed', now(), now(),
              now() + interval '1 day', 404, '', '' from guests where n = 2",
     )
     .await;

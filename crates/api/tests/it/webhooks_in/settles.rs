@@ -98,15 +98,14 @@ async fn a_refund_made_at_the_provider_while_one_of_ours_is_open_is_not_lost() {
     let charge = sender.charge(&order).await;
     let theirs = sender.refund_at_the_provider(&charge, "r1", 100).await;
 
-    // Ours asks for everything, holds all of it back, and will fail.
-    sender.app.provider(json!({ "latency_ms": 2500 })).await;
+    // Ours asks for everything, holds all of it back, dies before it is sent, and will be refused.
     let refunds = format!("/v1/payments/{payment}/refunds");
     let everything = json!({ "amount": charge["amount"] });
-    shopper.post(&refunds, "all", &everything).await.problem(409, "outcome_unknown");
+    let ours = shopper.request("POST", &refunds).key("all").json(&everything);
+    ours.header("x-payonce-fault", b"refund_before_send:panic").send().await.expect(500);
     sender.send("e1", &theirs).await.problem(503, "busy");
     assert_eq!(sender.app.number("select count(*) from provider_event").await, 0);
 
-    sender.app.provider(json!({ "latency_ms": 0 })).await;
     eventually("ours has failed", async || sender.app.recover().await.1 == 1).await;
     assert_eq!(sender.outcome("e1", &theirs).await, "applied");
     assert_eq!(sender.order_status(&order).await, "partially_refunded");
