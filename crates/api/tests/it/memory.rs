@@ -40,3 +40,27 @@ async fn twenty_bodies_without_an_end_cost_no_memory() {
     let grown = shop.most_memory() - before;
     assert!(grown < GROWTH_MAX, "{grown} bytes more");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fifty_wrong_passwords_at_once_cost_the_memory_of_two() {
+    let database = Database::start();
+    database.create("shop").await;
+    let shop = Launch::new("serve", &database.url("shop"))
+        .flag("--demo")
+        .flag("--port=0")
+        .flag("--provider-port=0")
+        .start();
+    let address = SocketAddr::from(([127, 0, 0, 1], shop.port()));
+    crate::crash::sign_in(shop.port()).await;
+    let before = shop.most_memory();
+    let answers = together((0..50).map(|guess| async move {
+        let body = format!(r#"{{"email":"x{guess}@x.test","password":"0123456789"}}"#);
+        let headers = ["Content-Type: application/json"];
+        raw::send(address, &raw::request("POST /v1/sessions", &headers, &body)).await
+    }))
+    .await;
+    assert!(answers.iter().all(|answer| answer.status == 401), "{answers:?}");
+    let grown = shop.most_memory() - before;
+    // One more room of 19 MiB than the first sign-in took, and what threads take.
+    assert!(grown < 64 * 1024 * 1024, "{grown} bytes more");
+}
