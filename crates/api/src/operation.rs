@@ -17,6 +17,7 @@ use idempotency::postgres::{self, Attempt, Ending};
 use idempotency::{Claim, Entry, Finished, Outcome, Reply};
 use tokio::sync::watch;
 use tokio::time::Instant;
+use uuid::Uuid;
 
 use self::lead::Leader;
 pub use self::refusals::{in_progress, outcome_unknown};
@@ -50,6 +51,11 @@ pub trait Operation: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Finished, Stop>> + Send {
         // Only operations of two phases leave unfinished records.
         std::future::ready(Err(Stop::Passing(Problem::internal(&"nothing to resume"))))
+    }
+
+    /// What a request is told while nobody knows what became of `subject`.
+    fn unknown(_subject: Uuid) -> Problem {
+        outcome_unknown()
     }
 }
 
@@ -178,7 +184,7 @@ async fn fly<O: Operation>(app: &App, asked: Asked, operation: O) -> (Answer, bo
                     ticket.land(leader.answer().await);
                 }
             });
-            let answer = follow_own(waiter, wait, watched.clone()).await;
+            let answer = follow_own::<O>(waiter, wait, watched.clone()).await;
             let found = *watched.borrow() != Doing::Work || is_found(&answer);
             (answer, found)
         }
@@ -216,11 +222,11 @@ enum Doing {
     /// Looking the key up, or executing.
     Work,
     /// Waiting for another process that holds the key.
-    Wait { unknown: bool },
+    Wait { unknown: Option<Uuid> },
 }
 
 /// The leader waits as long as its operation runs; only waiting for another process is bounded.
-async fn follow_own(
+async fn follow_own<O: Operation>(
     waiter: Waiter<Answer>,
     wait: Duration,
     doing: watch::Receiver<Doing>,
@@ -232,15 +238,18 @@ async fn follow_own(
             Waited::Lost => problem(lost()),
             Waited::TimedOut => problem(in_progress()),
         },
-        refusal = waited_in_vain(wait, doing) => problem(refusal),
+        refusal = waited_in_vain::<O>(wait, doing) => problem(refusal),
     }
 }
 
 /// Ends when the time to wait is over and there is nothing to do but wait.
-async fn waited_in_vain(wait: Duration, mut doing: watch::Receiver<Doing>) -> Problem {
+async fn waited_in_vain<O: Operation>(
+    wait: Duration,
+    mut doing: watch::Receiver<Doing>,
+) -> Problem {
     tokio::time::sleep(wait).await;
     match doing.wait_for(|doing| *doing != Doing::Work).await.map(|doing| *doing) {
-        Ok(Doing::Wait { unknown: true }) => outcome_unknown(),
+        Ok(Doing::Wait { unknown: Some(subject) }) => O::unknown(subject),
         Ok(_) => in_progress(),
         // The leader has ended, so its answer has landed.
         Err(_) => std::future::pending().await,

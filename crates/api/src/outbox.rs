@@ -91,7 +91,8 @@ async fn event(
          )
          insert into delivery (event_id, endpoint_id)
          select made.id, e.id from made, webhook_endpoint e
-         where e.deleted_at is null and $2 = any (e.events)",
+         join account owner on owner.id = e.account_id
+         where e.deleted_at is null and owner.role = 'merchant' and $2 = any (e.events)",
     )
     .bind(id.uuid())
     .bind(kind)

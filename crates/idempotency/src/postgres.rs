@@ -174,7 +174,8 @@ pub async fn unfinished(
     .await
 }
 
-/// Takes the fence after `fence`, if its lease is over. `None`: somebody was faster.
+/// Takes the fence after `fence`, if its lease is over. `None`: somebody was faster. With the lease
+/// the outcome is lost: it is unknown from now on.
 ///
 /// # Errors
 /// Those of the database.
@@ -186,7 +187,8 @@ pub async fn take_over(
 ) -> sqlx::Result<Option<Attempt>> {
     let row = sqlx::query(
         "update idempotency_record
-         set fence = fence + 1, attempts = attempts + 1, lease_until = t, recover_at = t
+         set state = 'unknown', fence = fence + 1, attempts = attempts + 1, lease_until = t,
+             recover_at = t
          from (select clock_timestamp() + $4 * interval '1 millisecond' as t) as lease
          where scope = $1 and key = $2 and fence = $3
            and state in ('processing', 'unknown') and lease_until <= clock_timestamp()
@@ -360,7 +362,8 @@ pub async fn take_due(
 ) -> sqlx::Result<Option<(Attempt, i32)>> {
     let row = sqlx::query(
         "update idempotency_record r
-         set fence = r.fence + 1, attempts = r.attempts + 1, lease_until = t, recover_at = t
+         set state = 'unknown', fence = r.fence + 1, attempts = r.attempts + 1, lease_until = t,
+             recover_at = t
          from (
              select scope, key, clock_timestamp() + $1 * interval '1 millisecond' as t
              from idempotency_record

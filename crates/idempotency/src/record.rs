@@ -94,8 +94,8 @@ pub enum Admission {
     Reused(Differences),
     /// Somebody is at it: wait, and look again.
     Running {
-        /// Its outcome was lost before.
-        unknown: bool,
+        /// What it is about, if its outcome was lost.
+        unknown: Option<uuid::Uuid>,
     },
     /// Nobody is at it any more: take the fence after this one.
     Abandoned {
@@ -129,8 +129,8 @@ impl Record {
                 expires_at,
                 resource,
             }),
-            State::Unfinished { unknown, lease_until, .. } if lease_until > now => {
-                Admission::Running { unknown }
+            State::Unfinished { unknown, lease_until, subject } if lease_until > now => {
+                Admission::Running { unknown: unknown.then_some(subject) }
             }
             State::Unfinished { subject, .. } => {
                 Admission::Abandoned { fence: self.fence, subject }
@@ -212,7 +212,7 @@ mod tests {
     fn the_same_request_gets_what_the_state_says() {
         let same = claim("/a");
         let admit = |state| record(state).admit(&same, NOW);
-        assert_eq!(admit(unfinished(1)), Admission::Running { unknown: false });
+        assert_eq!(admit(unfinished(1)), Admission::Running { unknown: None });
         let nil = uuid::Uuid::nil();
         assert_eq!(admit(unfinished(0)), Admission::Abandoned { fence: 3, subject: nil });
         assert!(matches!(admit(finished(1)), Admission::Replay(finished)

@@ -7,6 +7,7 @@
 
 use idempotency::{Admission, Claim, Finished, postgres};
 use sqlx::PgConnection;
+use uuid::Uuid;
 
 use super::refusals::{key_expired, reused};
 use crate::app::App;
@@ -23,7 +24,7 @@ pub(super) enum Decision {
     },
     Refuse(Box<Problem>),
     Wait {
-        unknown: bool,
+        unknown: Option<Uuid>,
     },
     TakeOver {
         fence: i64,

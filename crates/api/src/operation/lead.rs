@@ -9,9 +9,10 @@ use std::time::Duration;
 use idempotency::{Finished, Outcome, postgres};
 use tokio::sync::watch;
 use tokio::time::Instant;
+use uuid::Uuid;
 
 use super::decide::{Decision, decide};
-use super::refusals::{contested, in_progress, outcome_unknown};
+use super::refusals::{contested, in_progress};
 use super::{Answer, Asked, Doing, Ended, Operation, Source, Stop, commit, problem, replay};
 use crate::app::App;
 use crate::db;
@@ -127,12 +128,12 @@ impl<O: Operation> Leader<'_, O> {
     }
 
     /// A pause, without a connection.
-    async fn wait(&self, unknown: bool) -> Result<(), Problem> {
+    async fn wait(&self, unknown: Option<Uuid>) -> Result<(), Problem> {
         if self.doing.send_replace(Doing::Wait { unknown }) == Doing::Work {
             tracing::info!(target: "payonce::flow", step = "wait", "another process is at it");
         }
         if Instant::now() >= self.until {
-            return Err(if unknown { outcome_unknown() } else { in_progress() });
+            return Err(unknown.map_or_else(in_progress, O::unknown));
         }
         tokio::time::sleep(Duration::from_millis(rand::random_range(POLL))).await;
         Ok(())

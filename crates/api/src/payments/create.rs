@@ -18,6 +18,7 @@ use idempotency::{Claim, Finished};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 use super::{Payment, PaymentBody, sql};
 use crate::accounts::Account;
@@ -32,7 +33,7 @@ use crate::orders::{self, Order};
 use crate::problem::{Code, Problem};
 use crate::provider::provider_key;
 use crate::telemetry::metrics::took;
-use crate::two_phase;
+use crate::two_phase::{self, TwoPhase as _};
 
 /// A wish to pay.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
@@ -104,6 +105,10 @@ impl Operation for Create {
 
     async fn resume(&self, app: &App, attempt: Attempt) -> Result<Finished, Stop> {
         two_phase::resume::<Payment>(app, attempt, 2).await
+    }
+
+    fn unknown(subject: Uuid) -> Problem {
+        Payment::unknown(subject)
     }
 }
 

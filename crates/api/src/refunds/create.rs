@@ -17,6 +17,7 @@ use idempotency::postgres::{self, Attempt};
 use idempotency::{Claim, Finished};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 use super::plan::{Wish, plan};
 use super::{Refund, RefundBody, sql};
@@ -31,7 +32,7 @@ use crate::operation::{Operation, Stop};
 use crate::payments::{self, Payment};
 use crate::problem::Problem;
 use crate::provider::provider_key;
-use crate::two_phase;
+use crate::two_phase::{self, TwoPhase as _};
 use crate::{orders, payments::read::visible};
 
 /// The longest reason, in characters.
@@ -94,6 +95,10 @@ impl Operation for Create {
 
     async fn resume(&self, app: &App, attempt: Attempt) -> Result<Finished, Stop> {
         two_phase::resume::<Refund>(app, attempt, 2).await
+    }
+
+    fn unknown(subject: Uuid) -> Problem {
+        Refund::unknown(subject)
     }
 }
 

@@ -321,3 +321,26 @@ async fn another_merchants_endpoint_is_not_there() {
     merchant.get(&path).await.expect(200);
     app.finish().await;
 }
+
+#[tokio::test]
+async fn a_merchant_who_is_none_any_more_hears_nothing_more() {
+    let app = TestApp::start().await;
+    let (receiver, url) = Receiver::open();
+    let (merchant, shopper) = (app.new_account().await, app.new_account().await);
+    let id = merchant.account().id.uuid();
+    let role = |role: &str| format!("update account set role = '{role}' where id = '{id}'");
+    app.execute(role("merchant")).await;
+    listen(&merchant, "k", &format!("{url}/ok")).await;
+    cancel_one(&shopper, "heard").await;
+    assert_eq!(deliver::run_once(app.app()).await.unwrap().delivered, 1);
+
+    // One event waits while the role is lost, and one comes after.
+    cancel_one(&shopper, "waiting").await;
+    app.execute(role("shopper")).await;
+    cancel_one(&shopper, "after").await;
+    let counts = deliver::run_once(app.app()).await.unwrap();
+    assert_eq!((counts.taken, counts.delivered), (1, 0));
+    assert_eq!(receiver.at("/ok").len(), 1);
+    assert_eq!(app.number("select count(*) from delivery where state = 'dead'").await, 1);
+    app.finish().await;
+}

@@ -95,6 +95,9 @@ async fn theirs(
     if sql::is_refund_known(tx, &told.id).await? {
         return Ok(Outcome::Ignored("known already"));
     }
+    if told.reference.as_ref().is_some_and(|reference| *reference != order.id.to_string()) {
+        return Ok(Outcome::Anomaly("order differs"));
+    }
     match fitting(tx, told, &payment).await? {
         Ok(amount) => write(app, tx, told, &order, &payment, amount, outcome).await,
         Err(anomaly) => Ok(Outcome::Anomaly(anomaly)),

@@ -48,6 +48,40 @@ async fn an_outcome_that_nobody_knows_is_called_so_until_the_provider_tells() {
 }
 
 #[tokio::test]
+async fn with_its_lease_an_outcome_is_lost_for_whoever_waits() {
+    let app = TestApp::start().await;
+    app.traffic.expect_failures();
+    let shopper = app.shopper().await;
+    let order = shopper.order("K").await;
+    let path = format!("/v1/orders/{order}/payments");
+    let paying = || {
+        let body = json!({ "payment_method": "pm_card_ok" });
+        shopper.request("POST", &path).key("P").json(&body).header("prefer", b"wait=0")
+    };
+    paying().header("x-payonce-fault", b"before_send:panic").send().await.expect(500);
+    paying().send().await.problem(409, "request_in_progress");
+
+    // Somebody else goes on with it, and does not get far.
+    let over = "update idempotency_record set lease_until = clock_timestamp(),
+                       recover_at = clock_timestamp()
+                where state = 'processing'";
+    app.execute(over).await;
+    let mut other = app.database.connect().await;
+    let taken = idempotency::postgres::take_due(&mut other, Duration::from_mins(1)).await.unwrap();
+    assert!(taken.is_some());
+    let told = paying().send().await.problem(409, "outcome_unknown");
+    assert_eq!(told.header("location"), Some(told.text("resource").as_str()));
+    let known = shopper.get("/v1/idempotency-keys/P").await.expect(200);
+    assert_eq!(known.text("state"), "unknown");
+
+    app.execute(over.replace("processing", "unknown")).await;
+    eventually("recovery settles it", async || app.recover().await.1 == 1).await;
+    assert!(paying().send().await.expect(201).is_replay());
+    assert_eq!(app.provider_charges(&order).await.len(), 1);
+    app.finish().await;
+}
+
+#[tokio::test]
 async fn a_retry_finds_out_what_became_of_a_lost_answer() {
     let app = TestApp::with(|options| options.lease_ms(1500).provider_timeout_ms(300)).await;
     let second = app.second_server().await;

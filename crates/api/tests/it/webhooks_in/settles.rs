@@ -72,6 +72,9 @@ async fn a_refund_made_at_the_provider_is_written_down_once() {
     shopper.pay(&order, "pay", "pm_card_ok").await.expect(201);
     let charge = sender.charge(&order).await;
     let refund = sender.refund_at_the_provider(&charge, "r1", 100).await;
+    let mut strange = refund.clone();
+    strange["data"]["reference"] = json!("ord_11111111111111111111111111111111");
+    assert_eq!(sender.outcome("e0", &strange).await, "anomaly: order differs");
     assert_eq!(sender.outcome("e1", &refund).await, "applied");
     assert_eq!(sender.outcome("e2", &refund).await, "ignored: known already");
     let mut renamed = refund.clone();
