@@ -32,8 +32,8 @@ const RETURN_PAUSE: Duration = Duration::from_millis(250);
 
 /// The connections of a process. Cloning shares them.
 ///
-/// A connection is driven by the thread that opened it: lent to another one, each answer wakes both,
-/// which costs a small order a tenth. So each thread that serves requests has a lane of its own.
+/// A connection is driven by the thread that opened it: lent to another one, each answer wakes both.
+/// So each thread that serves requests has a lane of its own.
 #[derive(Clone)]
 pub struct Db {
     lanes: Arc<[managed::Pool<Opener>]>,

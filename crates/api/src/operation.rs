@@ -179,9 +179,11 @@ async fn fly<O: Operation>(app: &App, asked: Asked, operation: O) -> (Answer, bo
                         asked: &asked,
                         operation: &operation,
                         doing: &doing,
+                        ticket: &ticket,
                         until,
                     };
-                    ticket.land(leader.answer().await);
+                    let answer = leader.answer().await;
+                    ticket.land(answer);
                 }
             });
             let answer = follow_own::<O>(waiter, wait, watched.clone()).await;
@@ -196,7 +198,7 @@ async fn fly<O: Operation>(app: &App, asked: Asked, operation: O) -> (Answer, bo
                     Answer::Finished(finished, Source::Joined)
                 }
                 Waited::Landed(answer) => answer,
-                Waited::TimedOut => problem(in_progress()),
+                Waited::TimedOut(word) => word.unwrap_or_else(|| problem(in_progress())),
                 Waited::Lost => problem(lost()),
             };
             (answer, true)
@@ -236,7 +238,7 @@ async fn follow_own<O: Operation>(
         waited = waiter.wait(Duration::from_mins(1)) => match waited {
             Waited::Landed(answer) => answer,
             Waited::Lost => problem(lost()),
-            Waited::TimedOut => problem(in_progress()),
+            Waited::TimedOut(_) => problem(in_progress()),
         },
         refusal = waited_in_vain::<O>(wait, doing) => problem(refusal),
     }

@@ -22,7 +22,12 @@ pub struct Flights<T> {
 struct Running<T> {
     fingerprint: Fingerprint,
     marks: Marks,
-    landing: watch::Sender<Option<T>>,
+    landing: watch::Sender<Progress<T>>,
+}
+
+struct Progress<T> {
+    landed: Option<T>,
+    meanwhile: Option<T>,
 }
 
 /// What a request finds when it enters.
@@ -41,12 +46,12 @@ pub enum Entry<T> {
 pub struct Ticket<T> {
     identity: Identity,
     flights: Flights<T>,
-    landing: watch::Sender<Option<T>>,
+    landing: watch::Sender<Progress<T>>,
 }
 
 /// A place in the queue for a running execution's result.
 #[derive(Clone)]
-pub struct Waiter<T>(watch::Receiver<Option<T>>);
+pub struct Waiter<T>(watch::Receiver<Progress<T>>);
 
 /// How waiting ended.
 #[derive(Debug, PartialEq, Eq)]
@@ -55,8 +60,8 @@ pub enum Waited<T> {
     Landed(T),
     /// The execution ended without one: it panicked.
     Lost,
-    /// It is still running.
-    TimedOut,
+    /// It is still running; what its leader has to say meanwhile.
+    TimedOut(Option<T>),
 }
 
 impl<T: Clone> Flights<T> {
@@ -78,7 +83,7 @@ impl<T: Clone> Flights<T> {
         if running.len() >= self.most {
             return Entry::Full;
         }
-        let landing = watch::Sender::new(None);
+        let landing = watch::Sender::new(Progress { landed: None, meanwhile: None });
         let flight = Running {
             fingerprint: claim.fingerprint,
             marks: claim.marks.clone(),
@@ -132,9 +137,18 @@ impl<T> Ticket<T> {
         Waiter(self.landing.subscribe())
     }
 
+    /// What whoever does not wait to the end is told from now on.
+    pub fn meanwhile(&self, word: T) {
+        self.landing.send_if_modified(|progress| {
+            progress.meanwhile = Some(word);
+            // Nobody who waits for the result needs to wake up for it.
+            false
+        });
+    }
+
     /// Gives every waiter the result.
     pub fn land(self, result: T) {
-        self.landing.send_replace(Some(result));
+        self.landing.send_modify(|progress| progress.landed = Some(result));
     }
 }
 
@@ -149,10 +163,14 @@ impl<T> Drop for Ticket<T> {
 impl<T: Clone> Waiter<T> {
     /// Waits, at most this long.
     pub async fn wait(mut self, at_most: Duration) -> Waited<T> {
-        match tokio::time::timeout(at_most, self.0.wait_for(Option::is_some)).await {
-            Ok(Ok(result)) => result.clone().map_or(Waited::Lost, Waited::Landed),
-            Ok(Err(_)) => Waited::Lost,
-            Err(_) => Waited::TimedOut,
+        let landed = tokio::time::timeout(at_most, async {
+            let progress = self.0.wait_for(|progress| progress.landed.is_some()).await;
+            progress.ok().and_then(|progress| progress.landed.clone())
+        });
+        match landed.await {
+            Ok(Some(result)) => Waited::Landed(result),
+            Ok(None) => Waited::Lost,
+            Err(_) => Waited::TimedOut(self.0.borrow().meanwhile.clone()),
         }
     }
 }
@@ -216,8 +234,10 @@ mod tests {
     async fn waiting_is_bounded_and_the_map_too() {
         let flights = Flights::new(1);
         let same = claim("k", "/a");
-        let _ticket = lead(&flights, &same);
-        assert_eq!(join(&flights, &same).wait(Duration::ZERO).await, Waited::TimedOut);
+        let ticket = lead(&flights, &same);
+        assert_eq!(join(&flights, &same).wait(Duration::ZERO).await, Waited::TimedOut(None));
+        ticket.meanwhile(3);
+        assert_eq!(join(&flights, &same).wait(Duration::ZERO).await, Waited::TimedOut(Some(3)));
         assert!(matches!(flights.enter(&claim("other", "/a")), Entry::Full));
         assert_eq!((flights.len(), flights.is_empty()), (1, false));
     }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use idempotency::flight::Ticket;
 use idempotency::{Finished, Outcome, postgres};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -30,6 +31,8 @@ pub(super) struct Leader<'a, O> {
     pub asked: &'a Asked,
     pub operation: &'a O,
     pub doing: &'a watch::Sender<Doing>,
+    /// For those who joined it.
+    pub ticket: &'a Ticket<Answer>,
     /// Until when it waits for another process.
     pub until: Instant,
 }
@@ -131,6 +134,9 @@ impl<O: Operation> Leader<'_, O> {
     async fn wait(&self, unknown: Option<Uuid>) -> Result<(), Problem> {
         if self.doing.send_replace(Doing::Wait { unknown }) == Doing::Work {
             tracing::info!(target: "payonce::flow", step = "wait", "another process is at it");
+        }
+        if let Some(subject) = unknown {
+            self.ticket.meanwhile(problem(O::unknown(subject)));
         }
         if Instant::now() >= self.until {
             return Err(unknown.map_or_else(in_progress, O::unknown));

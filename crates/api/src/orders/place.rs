@@ -79,8 +79,7 @@ macro_rules! placing {
     };
 }
 
-/// The two forms of a statement: a single product needs no order to be locked in, which spares a
-/// basket of one line a tenth of its time.
+/// The two forms of a statement: a single product needs no order to be locked in.
 macro_rules! placing_lines {
     ($lines:expr, $main:literal) => {
         match $lines {
