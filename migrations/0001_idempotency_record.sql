@@ -1,5 +1,5 @@
 -- Rules about one column are domains: Postgres keeps their checks ready, while it reads a table's
--- checks anew for every statement, which costs a small order as much as its inserts.
+-- checks anew for every statement that writes to it.
 create domain idempotency_scope as bytea check (octet_length(value) between 1 and 32);
 create domain idempotency_key as text collate "C" check (octet_length(value) between 1 and 255);
 create domain request_fingerprint as bytea check (octet_length(value) = 32);

@@ -5,12 +5,11 @@
 //! half way, or that failed, is closed. Nobody ever runs inside a stranger's transaction.
 
 mod hosts;
+pub mod lanes;
 
-use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 use std::str::FromStr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use deadpool::managed::{self, Metrics, Object, PoolConfig, RecycleResult, Timeouts};
@@ -30,27 +29,10 @@ const UNDO: Duration = Duration::from_secs(2);
 const RETURN_TRIES: usize = 20;
 const RETURN_PAUSE: Duration = Duration::from_millis(250);
 
-/// The connections of a process. Cloning shares them.
-///
-/// A connection is driven by the thread that opened it: lent to another one, each answer wakes both.
-/// So each thread that serves requests has a lane of its own.
+/// The connections of a process, in lanes. Cloning shares them.
 #[derive(Clone)]
 pub struct Db {
     lanes: Arc<[managed::Pool<Opener>]>,
-}
-
-/// A lane with fewer connections than this is not worth having.
-const LANE_MIN: usize = 4;
-
-thread_local! {
-    /// Which lane this thread borrows from; the first is for all that serves no requests.
-    static LANE: Cell<usize> = const { Cell::new(0) };
-}
-
-/// From now on this thread borrows from a lane of its own, where there are enough.
-pub fn take_lane() {
-    static TAKEN: AtomicUsize = AtomicUsize::new(0);
-    LANE.set(TAKEN.fetch_add(1, Ordering::Relaxed) + 1);
 }
 
 /// Opens connections; every one has the same limits, so that a stopped process blocks nobody for long.
@@ -90,7 +72,7 @@ impl Db {
                 ("client_min_messages", "warning"),
             ])
         });
-        let lanes = lane_sizes(connections, threads).into_iter().map(|max_size| {
+        let lanes = lanes::sizes(connections, threads).into_iter().map(|max_size| {
             managed::Pool::builder(Opener(hosts.clone()))
                 .config(PoolConfig {
                     max_size,
@@ -104,10 +86,7 @@ impl Db {
     }
 
     fn lane(&self) -> &managed::Pool<Opener> {
-        match (LANE.get(), self.lanes.len()) {
-            (0, _) | (_, 1) => &self.lanes[0],
-            (own, lanes) => &self.lanes[1 + own % (lanes - 1)],
-        }
+        &self.lanes[lanes::own(self.lanes.len())]
     }
 
     /// A connection for single statements.
@@ -171,17 +150,6 @@ impl Db {
     pub fn close(&self) {
         self.lanes.iter().for_each(managed::Pool::close);
     }
-}
-
-/// The first for all that serves no requests, then one a thread; one for all if there are too few.
-fn lane_sizes(connections: usize, threads: usize) -> Vec<usize> {
-    let threads = threads.min((connections / LANE_MIN).saturating_sub(1));
-    if threads == 0 {
-        return vec![connections];
-    }
-    let own = (connections - LANE_MIN) / threads;
-    let rest = connections - threads * own;
-    [vec![rest], vec![own; threads]].concat()
 }
 
 /// A connection on loan. It goes back to the pool only by [`Conn::done`].

@@ -17,7 +17,7 @@ use tracing::field::Empty;
 
 use super::{head, patience};
 use crate::app::App;
-use crate::db;
+use crate::db::lanes;
 use crate::operation::in_progress;
 use crate::problem::{self, Code, Problem};
 use crate::routes::shown;
@@ -47,7 +47,7 @@ pub struct Threads {
 pub fn server(listener: TcpListener, app: App, threads: Threads, stop: Stop) -> io::Result<Server> {
     let patience = app.clients.patience;
     let server = HttpServer::new(move || {
-        db::take_lane();
+        lanes::take();
         let stop = stop.clone();
         Web::new()
             .wrap_fn(|mut request, next| {

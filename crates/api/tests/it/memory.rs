@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 
 use crate::app::together;
-use crate::process::{Database, Launch};
+use crate::process::{Database, Launch, Payonce};
 use crate::raw;
 
 const BODY: usize = 16 * 1024 * 1024;
@@ -12,8 +12,7 @@ const SENDERS: usize = 20;
 /// A tenth of what is sent; what the process needs for itself is in both figures.
 const GROWTH_MAX: u64 = 32 * 1024 * 1024;
 
-#[tokio::test(flavor = "multi_thread")]
-async fn twenty_bodies_without_an_end_cost_no_memory() {
+async fn demo() -> (Database, Payonce, SocketAddr) {
     let database = Database::start();
     database.create("shop").await;
     let shop = Launch::new("serve", &database.url("shop"))
@@ -22,6 +21,12 @@ async fn twenty_bodies_without_an_end_cost_no_memory() {
         .flag("--provider-port=0")
         .start();
     let address = SocketAddr::from(([127, 0, 0, 1], shop.port()));
+    (database, shop, address)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn twenty_bodies_without_an_end_cost_no_memory() {
+    let (_database, shop, address) = demo().await;
     // Hashing a password takes memory too.
     let token = crate::crash::sign_in(shop.port()).await;
     let before = shop.most_memory();
@@ -43,14 +48,7 @@ async fn twenty_bodies_without_an_end_cost_no_memory() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn fifty_wrong_passwords_at_once_cost_the_memory_of_two() {
-    let database = Database::start();
-    database.create("shop").await;
-    let shop = Launch::new("serve", &database.url("shop"))
-        .flag("--demo")
-        .flag("--port=0")
-        .flag("--provider-port=0")
-        .start();
-    let address = SocketAddr::from(([127, 0, 0, 1], shop.port()));
+    let (_database, shop, address) = demo().await;
     crate::crash::sign_in(shop.port()).await;
     let before = shop.most_memory();
     let answers = together((0..50).map(|guess| async move {
