@@ -83,11 +83,12 @@ class Postgres:
     def textbook(self, clients, seconds, run):
         account = self.sql("select id from account where role = 'shopper' limit 1")
         first = int(self.sql("select min(id) from product where sku like 'bench-%'")) - 1
-        body = "\\\\x" + (b"x" * 400).hex()
+        # As long as those of an order of one line.
+        headers, body = "\\x" + (b"x" * 126).hex(), "\\x" + (b"x" * 400).hex()
         with open(os.path.join(BENCH, "textbook.sql"), encoding="utf-8") as source:
             script = source.read()
-        script = script.replace(":account", f"'{account}'").replace(":headers", "'\\x00'")
-        script = script.replace(":body", f"'{body[1:]}'").replace(":first_product", str(first))
+        script = script.replace(":account", f"'{account}'").replace(":headers", f"'{headers}'")
+        script = script.replace(":body", f"'{body}'").replace(":resource", f"'/v1/orders/ord_{'0' * 32}'").replace(":first_product", str(first))
         path = os.path.join(self.folder, "textbook.sql")
         with open(path, "w", encoding="utf-8") as target:
             target.write(script)

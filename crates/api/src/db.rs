@@ -42,8 +42,9 @@ impl managed::Manager for Opener {
     type Type = PgConnection;
     type Error = sqlx::Error;
 
+    /// In a box: a request that borrows one must not carry about the room that opening one takes.
     async fn create(&self) -> sqlx::Result<PgConnection> {
-        self.0.connect().await
+        Box::pin(self.0.connect()).await
     }
 
     /// No ping: what came back was vouched for.

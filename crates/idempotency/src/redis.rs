@@ -103,7 +103,8 @@ impl Redis {
                     answer => return answer.map_err(|error| error.to_string()),
                 }
             }
-            let mut opened = self.open().await?;
+            // In a box: hardly a look-up needs the room that opening takes.
+            let mut opened = Box::pin(self.open()).await?;
             command.query_async(&mut opened).await.map_err(|error| error.to_string())
         })
         .await
