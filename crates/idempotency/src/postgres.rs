@@ -6,17 +6,27 @@
 //!   the first and then fail, which undoes all that the duplicate did;
 //! - whoever changes an unfinished record holds its row lock and has proved the fence;
 //! - all times are the database's, by `clock_timestamp()`: `now()` stands still in a transaction.
+//!   Whoever looks for rows that are due compares with `statement_timestamp()`: a time that may
+//!   change from row to row cannot be looked up in an index, so every row would be read.
+
+mod due;
+mod holding;
+mod row;
 
 use std::time::Duration;
 
-use sqlx::postgres::{PgConnection, PgRow};
+use sqlx::postgres::PgConnection;
 use sqlx::{FromRow, Row};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::fingerprint::{Claim, Fingerprint, Marks};
-use crate::key::{Identity, Key, Scope};
-use crate::record::{Finished, Outcome, Record, State};
+pub use due::{delete_expired, sweep, take_due};
+pub use holding::{finish, lock, mark_unknown, release, seize, take_over};
+use row::{milliseconds, stored_status};
+
+use crate::fingerprint::Claim;
+use crate::key::{Identity, Scope};
+use crate::record::{Finished, Outcome, Record};
 use crate::reply::Reply;
 
 /// The table, to be copied into a service's own migrations.
@@ -174,243 +184,6 @@ pub async fn unfinished(
     .await
 }
 
-/// Takes the fence after `fence`, if its lease is over. `None`: somebody was faster. With the lease
-/// the outcome is lost: it is unknown from now on.
-///
-/// # Errors
-/// Those of the database.
-pub async fn take_over(
-    connection: &mut PgConnection,
-    identity: &Identity,
-    fence: i64,
-    lease: Duration,
-) -> sqlx::Result<Option<Attempt>> {
-    let row = sqlx::query(
-        "update idempotency_record
-         set state = 'unknown', fence = fence + 1, attempts = attempts + 1, lease_until = t,
-             recover_at = t
-         from (select clock_timestamp() + $4 * interval '1 millisecond' as t) as lease
-         where scope = $1 and key = $2 and fence = $3
-           and state in ('processing', 'unknown') and lease_until <= clock_timestamp()
-         returning fence, subject",
-    )
-    .bind(identity.scope.as_bytes())
-    .bind(identity.key.as_str())
-    .bind(fence)
-    .bind(milliseconds(lease))
-    .fetch_optional(connection)
-    .await?;
-    row.map(|row| {
-        Ok(Attempt {
-            identity: identity.clone(),
-            fence: row.try_get("fence")?,
-            subject: row.try_get("subject")?,
-        })
-    })
-    .transpose()
-}
-
-/// Locks the record of an attempt. `false`: it is finished, or somebody has a later fence,
-/// and this attempt may change nothing any more.
-///
-/// # Errors
-/// Those of the database.
-pub async fn lock(connection: &mut PgConnection, attempt: &Attempt) -> sqlx::Result<bool> {
-    let held = sqlx::query(
-        "select 1 from idempotency_record
-         where scope = $1 and key = $2 and fence = $3 and state in ('processing', 'unknown')
-         for update",
-    )
-    .bind(attempt.identity.scope.as_bytes())
-    .bind(attempt.identity.key.as_str())
-    .bind(attempt.fence)
-    .fetch_optional(connection)
-    .await?;
-    Ok(held.is_some())
-}
-
-/// Locks an unfinished record and takes its next fence, whoever holds it: for an answer that
-/// arrived another way. `None`: it is finished or gone.
-///
-/// # Errors
-/// Those of the database.
-pub async fn seize(
-    connection: &mut PgConnection,
-    identity: &Identity,
-) -> sqlx::Result<Option<Attempt>> {
-    let row = sqlx::query(
-        "update idempotency_record set fence = fence + 1
-         where scope = $1 and key = $2 and state in ('processing', 'unknown')
-         returning fence, subject",
-    )
-    .bind(identity.scope.as_bytes())
-    .bind(identity.key.as_str())
-    .fetch_optional(connection)
-    .await?;
-    row.map(|row| {
-        Ok(Attempt {
-            identity: identity.clone(),
-            fence: row.try_get("fence")?,
-            subject: row.try_get("subject")?,
-        })
-    })
-    .transpose()
-}
-
-/// Stores the reply of a locked attempt. Returns when it expires, or `None` if the fence is lost.
-///
-/// # Errors
-/// Those of the database.
-pub async fn finish(
-    connection: &mut PgConnection,
-    attempt: &Attempt,
-    ending: &Ending<'_>,
-) -> sqlx::Result<Option<OffsetDateTime>> {
-    sqlx::query_scalar(
-        "update idempotency_record
-         set state = $4, resource = coalesce($5, resource), lease_until = null, recover_at = null,
-             finished_at = t, expires_at = t + $6 * interval '1 millisecond',
-             status = $7, headers = $8, body = $9
-         from clock_timestamp() t
-         where scope = $1 and key = $2 and fence = $3 and state in ('processing', 'unknown')
-         returning expires_at",
-    )
-    .bind(attempt.identity.scope.as_bytes())
-    .bind(attempt.identity.key.as_str())
-    .bind(attempt.fence)
-    .bind(ending.outcome.as_str())
-    .bind(ending.resource)
-    .bind(milliseconds(ending.retention))
-    .bind(stored_status(ending.reply))
-    .bind(ending.reply.encode_headers())
-    .bind(&ending.reply.body()[..])
-    .fetch_optional(connection)
-    .await
-}
-
-/// Records that the outcome is not known and nobody is at it; recovery looks again after `pause`.
-/// `false`: the fence is lost.
-///
-/// # Errors
-/// Those of the database.
-pub async fn mark_unknown(
-    connection: &mut PgConnection,
-    attempt: &Attempt,
-    pause: Duration,
-) -> sqlx::Result<bool> {
-    let marked = sqlx::query(
-        "update idempotency_record
-         set state = 'unknown', lease_until = clock_timestamp(),
-             recover_at = clock_timestamp() + $4 * interval '1 millisecond'
-         where scope = $1 and key = $2 and fence = $3 and state in ('processing', 'unknown')",
-    )
-    .bind(attempt.identity.scope.as_bytes())
-    .bind(attempt.identity.key.as_str())
-    .bind(attempt.fence)
-    .bind(milliseconds(pause))
-    .execute(connection)
-    .await?;
-    Ok(marked.rows_affected() == 1)
-}
-
-/// Frees the key of the first owner, who knows that nothing was sent. `false`: somebody took over.
-///
-/// # Errors
-/// Those of the database.
-pub async fn release(connection: &mut PgConnection, attempt: &Attempt) -> sqlx::Result<bool> {
-    if attempt.fence != 1 {
-        return Ok(false);
-    }
-    let released = sqlx::query(
-        "delete from idempotency_record
-         where scope = $1 and key = $2 and fence = 1 and state = 'processing'",
-    )
-    .bind(attempt.identity.scope.as_bytes())
-    .bind(attempt.identity.key.as_str())
-    .execute(connection)
-    .await?;
-    Ok(released.rows_affected() == 1)
-}
-
-/// Deletes a finished record whose day is over. `false`: there is none (any more).
-///
-/// # Errors
-/// Those of the database.
-pub async fn delete_expired(
-    connection: &mut PgConnection,
-    identity: &Identity,
-) -> sqlx::Result<bool> {
-    let deleted = sqlx::query(
-        "delete from idempotency_record
-         where scope = $1 and key = $2 and state in ('completed', 'failed')
-           and expires_at <= clock_timestamp()",
-    )
-    .bind(identity.scope.as_bytes())
-    .bind(identity.key.as_str())
-    .execute(connection)
-    .await?;
-    Ok(deleted.rows_affected() == 1)
-}
-
-/// Takes over one unfinished record that is due for recovery, skipping those that others hold.
-///
-/// # Errors
-/// Those of the database.
-pub async fn take_due(
-    connection: &mut PgConnection,
-    lease: Duration,
-) -> sqlx::Result<Option<(Attempt, i32)>> {
-    let row = sqlx::query(
-        "update idempotency_record r
-         set state = 'unknown', fence = r.fence + 1, attempts = r.attempts + 1, lease_until = t,
-             recover_at = t
-         from (
-             select scope, key, clock_timestamp() + $1 * interval '1 millisecond' as t
-             from idempotency_record
-             where state in ('processing', 'unknown')
-               and recover_at <= clock_timestamp() and lease_until <= clock_timestamp()
-             order by recover_at
-             limit 1
-             for update skip locked
-         ) as due
-         where r.scope = due.scope and r.key = due.key
-         returning r.scope, r.key, r.fence, r.subject, r.attempts",
-    )
-    .bind(milliseconds(lease))
-    .fetch_optional(connection)
-    .await?;
-    row.map(|row| {
-        let attempt = Attempt {
-            identity: identity_of(&row)?,
-            fence: row.try_get("fence")?,
-            subject: row.try_get("subject")?,
-        };
-        Ok((attempt, row.try_get("attempts")?))
-    })
-    .transpose()
-}
-
-/// Deletes at most `batch` expired records, skipping those that others hold. Returns how many.
-///
-/// # Errors
-/// Those of the database.
-pub async fn sweep(connection: &mut PgConnection, batch: i64) -> sqlx::Result<u64> {
-    let swept = sqlx::query(
-        "delete from idempotency_record r using (
-             select scope, key from idempotency_record
-             where state in ('completed', 'failed') and expires_at <= clock_timestamp()
-             order by expires_at
-             limit $1
-             for update skip locked
-         ) as gone
-         where r.scope = gone.scope and r.key = gone.key",
-    )
-    .bind(batch)
-    .execute(connection)
-    .await?;
-    Ok(swept.rows_affected())
-}
-
 /// A finished reply as an answer carries it.
 pub fn finished(claim: &Claim, ending: &Ending<'_>, expires_at: OffsetDateTime) -> Finished {
     Finished {
@@ -421,63 +194,4 @@ pub fn finished(claim: &Claim, ending: &Ending<'_>, expires_at: OffsetDateTime) 
         expires_at,
         resource: ending.resource.map(str::to_owned),
     }
-}
-
-impl<'r> FromRow<'r, PgRow> for Record {
-    fn from_row(row: &'r PgRow) -> sqlx::Result<Self> {
-        let fingerprint: &[u8] = row.try_get("fingerprint")?;
-        let marks: &[u8] = row.try_get("marks")?;
-        Ok(Self {
-            fingerprint: Fingerprint(fingerprint.try_into().map_err(|_| broken("fingerprint"))?),
-            marks: Marks::from_stored(marks).ok_or_else(|| broken("marks"))?,
-            state: state_of(row)?,
-            fence: row.try_get("fence")?,
-            attempts: row.try_get("attempts")?,
-            created_at: row.try_get("created_at")?,
-            finished_at: row.try_get("finished_at")?,
-            resource: row.try_get("resource")?,
-        })
-    }
-}
-
-fn state_of(row: &PgRow) -> sqlx::Result<State> {
-    let state: &str = row.try_get("state")?;
-    match state {
-        "processing" | "unknown" => Ok(State::Unfinished {
-            unknown: state == "unknown",
-            lease_until: row.try_get("lease_until")?,
-            subject: row.try_get("subject")?,
-        }),
-        "completed" => finished_state(row, Outcome::Completed),
-        "failed" => finished_state(row, Outcome::Failed),
-        _ => Err(broken("state")),
-    }
-}
-
-fn finished_state(row: &PgRow, outcome: Outcome) -> sqlx::Result<State> {
-    let status = u16::try_from(row.try_get::<i16, _>("status")?).map_err(|_| broken("status"))?;
-    let body: Vec<u8> = row.try_get("body")?;
-    let reply = Reply::from_stored(status, row.try_get("headers")?, body)
-        .ok_or_else(|| broken("headers"))?;
-    Ok(State::Finished { outcome, reply, expires_at: row.try_get("expires_at")? })
-}
-
-fn identity_of(row: &PgRow) -> sqlx::Result<Identity> {
-    let key: &str = row.try_get("key")?;
-    Ok(Identity {
-        scope: Scope::from_stored(row.try_get("scope")?),
-        key: Key::from_bare(key.as_bytes()).map_err(|_| broken("key"))?,
-    })
-}
-
-fn broken(column: &str) -> sqlx::Error {
-    sqlx::Error::Decode(format!("idempotency_record.{column} holds something else").into())
-}
-
-fn stored_status(reply: &Reply) -> i16 {
-    i16::try_from(reply.status()).unwrap_or(0)
-}
-
-fn milliseconds(duration: Duration) -> f64 {
-    duration.as_secs_f64() * 1000.0
 }

@@ -47,7 +47,7 @@ pub async fn claim(conn: &mut PgConnection) -> sqlx::Result<Option<Due>> {
     sqlx::query_as(
         "with due as materialized (
              select id, clock_timestamp() + $1 * interval '1 second' as t from mail
-             where state = 'queued' and next_attempt_at <= clock_timestamp()
+             where state = 'queued' and next_attempt_at <= statement_timestamp()
              order by next_attempt_at
              limit 1
              for update skip locked

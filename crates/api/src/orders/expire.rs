@@ -5,7 +5,8 @@
 //! is under way, or whose outcome is not known, does not expire.
 
 use domain::OrderId;
-use sqlx::Row;
+use sqlx::PgConnection;
+use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::sql;
@@ -30,20 +31,10 @@ pub async fn run_once(app: &App) -> sqlx::Result<usize> {
 
 async fn expire_one(app: &App) -> sqlx::Result<bool> {
     let mut tx = app.db.begin().await?;
-    let due = sqlx::query(
-        r#"select id, clock_timestamp() as now from "order"
-           where status = 'pending' and live_payment_id is null
-             and reserved_until <= clock_timestamp()
-           order by reserved_until limit 1 for update skip locked"#,
-    )
-    .fetch_optional(&mut *tx)
-    .await?;
-    let Some(due) = due else {
+    let Some((id, now)) = due(&mut tx).await? else {
         tx.rollback().await;
         return Ok(false);
     };
-    let id = OrderId::from_uuid(due.try_get::<Uuid, _>("id")?);
-    let now = due.try_get("now")?;
     let order = sql::get(&mut tx, id).await?.ok_or(sqlx::Error::RowNotFound)?;
     let Ok(expired) = order.state().expire(now) else {
         tx.rollback().await;
@@ -56,4 +47,20 @@ async fn expire_one(app: &App) -> sqlx::Result<bool> {
     catalog::sql::return_goods(&mut tx, id.uuid()).await?;
     tx.commit().await?;
     Ok(true)
+}
+
+/// Locks an order whose time is over, unless somebody else holds it; and what time it is.
+///
+/// # Errors
+/// Those of the database.
+pub async fn due(conn: &mut PgConnection) -> sqlx::Result<Option<(OrderId, OffsetDateTime)>> {
+    let row: Option<(Uuid, OffsetDateTime)> = sqlx::query_as(
+        r#"select id, clock_timestamp() from "order"
+           where status = 'pending' and live_payment_id is null
+             and reserved_until <= statement_timestamp()
+           order by reserved_until limit 1 for update skip locked"#,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(row.map(|(id, now)| (OrderId::from_uuid(id), now)))
 }

@@ -51,7 +51,7 @@ async fn rows(conn: &mut PgConnection, statement: &'static str) -> sqlx::Result<
 const PROVIDER_EVENTS: &str = "
     delete from provider_event e using (
         select id from provider_event
-        where received_at <= clock_timestamp() - interval '30 days'
+        where received_at <= statement_timestamp() - interval '30 days'
         order by received_at limit $1 for update skip locked
     ) as gone
     where e.id = gone.id";
@@ -61,7 +61,7 @@ const DELIVERIES: &str = "
     delete from delivery d using (
         select event_id, endpoint_id from delivery
         where state in ('delivered', 'dead')
-          and created_at <= clock_timestamp() - interval '30 days'
+          and created_at <= statement_timestamp() - interval '30 days'
         order by created_at limit $1 for update skip locked
     ) as gone
     where d.event_id = gone.event_id and d.endpoint_id = gone.endpoint_id";
@@ -71,7 +71,7 @@ const MAILS: &str = "
     update mail m set body = '' from (
         select id from mail
         where state in ('sent', 'dead') and body <> ''
-          and created_at <= clock_timestamp() - interval '90 days'
+          and created_at <= statement_timestamp() - interval '90 days'
         order by created_at limit $1 for update skip locked
     ) as old
     where m.id = old.id";
@@ -80,7 +80,7 @@ const MAILS: &str = "
 const SESSIONS: &str = "
     delete from session s using (
         select token_hash from session
-        where expires_at <= clock_timestamp() - interval '1 hour'
+        where expires_at <= statement_timestamp() - interval '1 hour'
         order by expires_at limit $1 for update skip locked
     ) as gone
     where s.token_hash = gone.token_hash";
@@ -89,7 +89,7 @@ const SESSIONS: &str = "
 const PRESSES: &str = "
     delete from press p using (
         select id from press
-        where last_at <= clock_timestamp() - interval '2 days'
+        where last_at <= statement_timestamp() - interval '2 days'
         order by last_at limit $1 for update skip locked
     ) as gone
     where p.id = gone.id";
@@ -102,7 +102,7 @@ async fn guests(conn: &mut PgConnection, cursor: &mut Cursor) -> sqlx::Result<Ba
         r#"with seen as materialized (
                select id, created_at from account
                where role = 'guest' and (created_at, id) > ($2, $3)
-                 and created_at <= clock_timestamp() - interval '1 day'
+                 and created_at <= statement_timestamp() - interval '1 day'
                order by created_at, id limit $1 for update skip locked
            ), gone as materialized (
                select s.id from seen s

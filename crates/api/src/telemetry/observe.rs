@@ -69,7 +69,7 @@ async fn swept_table(conn: &mut PgConnection) -> sqlx::Result<()> {
                 coalesce((select extract(epoch from clock_timestamp() - expires_at)
                           from idempotency_record
                           where state in ('completed', 'failed')
-                            and expires_at <= clock_timestamp()
+                            and expires_at <= statement_timestamp()
                           order by expires_at limit 1), 0)::float8 as lag",
     )
     .fetch_one(conn)

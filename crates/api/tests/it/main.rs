@@ -10,6 +10,7 @@ mod chromium;
 mod clients;
 mod crash;
 mod documents;
+mod due;
 mod embedded;
 mod examples;
 mod expiry;

@@ -50,13 +50,13 @@ pub async fn claim(conn: &mut PgConnection) -> sqlx::Result<Option<Due>> {
     sqlx::query_as(
         "with busy as materialized (
              select endpoint_id from delivery
-             where state = 'queued' and lease_until > clock_timestamp()
+             where state = 'queued' and lease_until > statement_timestamp()
              group by endpoint_id having count(*) >= $2
          ),
          due as materialized (
              select event_id, endpoint_id, clock_timestamp() + $1 * interval '1 second' as t
              from delivery
-             where state = 'queued' and next_attempt_at <= clock_timestamp()
+             where state = 'queued' and next_attempt_at <= statement_timestamp()
                and endpoint_id not in (select endpoint_id from busy)
              order by next_attempt_at
              limit 1

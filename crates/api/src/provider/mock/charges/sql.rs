@@ -72,7 +72,7 @@ pub(super) async fn pending(
 ) -> Result<Vec<String>> {
     sqlx::query_scalar(
         "select provider_key from provider.charge
-        where status = 'pending' and created_at <= clock_timestamp() - make_interval(secs => $1)
+        where status = 'pending' and created_at <= statement_timestamp() - make_interval(secs => $1)
         order by created_at
         limit 1000",
     )

@@ -44,7 +44,7 @@ pub(super) async fn claim(connection: &mut PgConnection) -> Result<Option<Due>> 
         set attempts = attempts + 1, due_at = clock_timestamp() + interval '15 seconds'
         where id = (
             select id from provider.event
-            where state = 'waiting' and due_at <= clock_timestamp()
+            where state = 'waiting' and due_at <= statement_timestamp()
             order by due_at, id
             limit 1
             for update skip locked
