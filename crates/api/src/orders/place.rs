@@ -40,21 +40,15 @@ pub struct Placing<'a> {
     pub retention_ms: f64,
 }
 
-/// The statement, around how it locks and its main query.
-///
-/// `limit` says what cannot be guessed: a basket is small. Without it the whole catalogue would be
-/// read for each order.
+/// The statement, around its basket, how it locks, and its main query.
 macro_rules! placing {
-    (locked: $locked:literal, $main:literal) => {
+    (wanted $wanted:literal, locked $locked:literal, $main:literal) => {
         concat!(
-            r#"with wanted as (
-                select * from unnest($12::int[], $13::text[], $14::text[], $15::int[], $16::bigint[])
-                    with ordinality as w (product_id, sku, name, quantity, unit_price, position)
-                limit cardinality($12)
-            ),
-            locked as ("#,
+            "with wanted as ",
+            $wanted,
+            ", locked as ",
             $locked,
-            r#"),
+            r#",
             taken as (
                 update product p set stock = p.stock - w.quantity
                 from wanted w join locked on locked.id = w.product_id
@@ -79,14 +73,37 @@ macro_rules! placing {
     };
 }
 
-/// The two forms of a statement: a single product needs no order to be locked in.
+/// The two forms of a statement. A single product needs no order to be locked in, and its line is
+/// put where it is used instead of being a table of one row: a twentieth of the order's cost.
+///
+/// `limit` says what cannot be guessed: a basket is small. Without it the whole catalogue would be
+/// read for each order.
 macro_rules! placing_lines {
     ($lines:expr, $main:literal) => {
         match $lines {
-            [_] => placing!(locked: "select w.product_id as id from wanted w", $main),
+            [_] => placing!(
+                wanted
+                "not materialized (
+                    select ($12::int[])[1] as product_id, ($13::text[])[1] as sku,
+                           ($14::text[])[1] as name, ($15::int[])[1] as quantity,
+                           ($16::bigint[])[1] as unit_price, 1 as position
+                )",
+                locked
+                "not materialized (select w.product_id as id from wanted w)",
+                $main
+            ),
             _ => placing!(
-                locked: "select p.id from wanted w join product p on p.id = w.product_id
-                         order by p.id for update of p",
+                wanted
+                "materialized (
+                    select * from unnest($12::int[], $13::text[], $14::text[], $15::int[], $16::bigint[])
+                        with ordinality as w (product_id, sku, name, quantity, unit_price, position)
+                    limit cardinality($12)
+                )",
+                locked
+                "materialized (
+                    select p.id from wanted w join product p on p.id = w.product_id
+                    order by p.id for update of p
+                )",
                 $main
             ),
         }
