@@ -1,8 +1,8 @@
 //! Connections to Postgres that never lend out what they cannot vouch for.
 //!
-//! A pool that pings on every loan costs two round trips a request. This one does not ping; it
-//! gives back only connections whose last statement ended. A connection whose future was dropped
-//! half way, or that failed, is closed. Nobody ever runs inside a stranger's transaction.
+//! A pool that pings on every loan costs two round trips a request. This one pings only what lay idle
+//! for a while, and gives back only connections whose last statement ended. A connection whose future
+//! was dropped half way, or that failed, is closed. Nobody ever runs inside a stranger's transaction.
 
 mod hosts;
 pub mod lanes;
@@ -10,17 +10,22 @@ pub mod lanes;
 use std::ops::{Deref, DerefMut};
 use std::str::FromStr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use deadpool::managed::{self, Metrics, Object, PoolConfig, RecycleResult, Timeouts};
-use sqlx::Executor;
+use deadpool::managed::{
+    self, Metrics, Object, PoolConfig, QueueMode, RecycleError, RecycleResult, Timeouts,
+};
 use sqlx::postgres::PgConnection;
+use sqlx::{Connection as _, Executor};
 use tokio::time::Instant;
 
 pub use hosts::Hosts;
 
 /// How long a request waits for a connection before it is told that we are busy.
 const WAIT: Duration = Duration::from_secs(5);
+/// What was in use so lately is lent without a ping.
+const IDLE_MAX: Duration = Duration::from_millis(500);
 /// A little more than a statement may take, which the server itself ends after 15 s.
 pub const SILENCE: Duration = Duration::from_secs(17);
 /// How long undoing may take before the connection is closed instead.
@@ -33,22 +38,41 @@ const RETURN_PAUSE: Duration = Duration::from_millis(250);
 #[derive(Clone)]
 pub struct Db {
     lanes: Arc<[managed::Pool<Opener>]>,
+    /// How often the server went away.
+    losses: Arc<AtomicU64>,
 }
 
 /// Opens connections; every one has the same limits, so that a stopped process blocks nobody for long.
-pub struct Opener(Hosts);
+pub struct Opener {
+    hosts: Hosts,
+    losses: Arc<AtomicU64>,
+}
+
+/// A connection, and how often the server had gone away when it was opened.
+pub struct Opened {
+    conn: PgConnection,
+    losses: u64,
+}
 
 impl managed::Manager for Opener {
-    type Type = PgConnection;
+    type Type = Opened;
     type Error = sqlx::Error;
 
     /// In a box: a request that borrows one must not carry about the room that opening one takes.
-    async fn create(&self) -> sqlx::Result<PgConnection> {
-        Box::pin(self.0.connect()).await
+    async fn create(&self) -> sqlx::Result<Opened> {
+        let losses = self.losses.load(Ordering::Relaxed);
+        Ok(Opened { conn: Box::pin(self.hosts.connect()).await?, losses })
     }
 
-    /// No ping: what came back was vouched for.
-    async fn recycle(&self, _: &mut PgConnection, _: &Metrics) -> RecycleResult<sqlx::Error> {
+    /// What came back was vouched for. But whatever was open when the server went away is dead, also
+    /// what was out on loan and was given back since; and of what lay idle nobody knows.
+    async fn recycle(&self, opened: &mut Opened, usage: &Metrics) -> RecycleResult<sqlx::Error> {
+        if opened.losses != self.losses.load(Ordering::Relaxed) {
+            return Err(RecycleError::message("it was open when the server went away"));
+        }
+        if usage.last_used() > IDLE_MAX {
+            opened.conn.ping().await?;
+        }
         Ok(())
     }
 }
@@ -73,17 +97,25 @@ impl Db {
                 ("client_min_messages", "warning"),
             ])
         });
+        let losses = Arc::<AtomicU64>::default();
         let lanes = lanes::sizes(connections, threads).into_iter().map(|max_size| {
-            managed::Pool::builder(Opener(hosts.clone()))
+            managed::Pool::builder(Opener { hosts: hosts.clone(), losses: Arc::clone(&losses) })
                 .config(PoolConfig {
                     max_size,
-                    timeouts: Timeouts { wait: Some(WAIT), create: Some(WAIT), recycle: None },
+                    timeouts: Timeouts {
+                        wait: Some(WAIT),
+                        create: Some(WAIT),
+                        recycle: Some(WAIT),
+                    },
+                    // The one that was in use last: the fewer are awake, the better.
+                    queue_mode: QueueMode::Lifo,
                     ..PoolConfig::default()
                 })
                 .runtime(deadpool::Runtime::Tokio1)
                 .build()
         });
-        Ok(Self { lanes: lanes.collect::<Result<_, _>>()? })
+        let lanes = lanes.collect::<Result<_, _>>()?;
+        Ok(Self { lanes, losses })
     }
 
     fn lane(&self) -> &managed::Pool<Opener> {
@@ -121,8 +153,10 @@ impl Db {
         Ok(Tx { conn: Some(conn) })
     }
 
-    /// Closes all idle connections: after the server went away they are all dead.
+    /// The server went away: all that are open are dead. Idle ones are closed now, those on loan
+    /// when they come back.
     pub fn forget_idle(&self) {
+        self.losses.fetch_add(1, Ordering::Relaxed);
         self.lanes.iter().for_each(|lane| drop(lane.retain(|_, _| false)));
     }
 
@@ -193,13 +227,13 @@ impl Deref for Conn {
     type Target = PgConnection;
 
     fn deref(&self) -> &PgConnection {
-        self.object.as_ref().expect("present until done")
+        &self.object.as_ref().expect("present until done").conn
     }
 }
 
 impl DerefMut for Conn {
     fn deref_mut(&mut self) -> &mut PgConnection {
-        self.object.as_mut().expect("present until done")
+        &mut self.object.as_mut().expect("present until done").conn
     }
 }
 
@@ -227,10 +261,10 @@ impl Tx {
     }
 }
 
+/// What a server that went away says is nobody's news, but the others are to know of it.
 async fn undo(mut conn: Conn) {
-    if conn.execute("rollback").await.is_ok() {
-        conn.done();
-    }
+    let undone = conn.execute("rollback").await.map(drop);
+    conn.end(undone).ok();
 }
 
 impl Drop for Tx {

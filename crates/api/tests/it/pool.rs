@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use api::db::Db;
 use reqwest::Url;
-use sqlx::Executor;
+use sqlx::{Executor, PgConnection};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
@@ -84,4 +84,43 @@ async fn a_begin_that_is_dropped_on_the_wire_leaves_nobody_in_a_strangers_transa
     })
     .await;
     assert_eq!(db.usage().0, 0);
+}
+
+/// What was open when the server went away is dead, also what was out on loan at that moment.
+#[tokio::test]
+async fn a_connection_from_before_the_server_went_away_is_never_lent_again() {
+    let database = TestDatabase::new().await;
+    let db = Db::new(&database.url, CONNECTIONS, 1).unwrap();
+    let mut before = db.connection().await.unwrap();
+    let first = process(&mut before).await;
+    before.done();
+    let mut before = db.connection().await.unwrap();
+    assert_eq!(process(&mut before).await, first, "what came back in order is lent again");
+    db.forget_idle();
+    before.done();
+    let mut after = db.connection().await.unwrap();
+    assert_ne!(process(&mut after).await, first);
+    after.done();
+}
+
+/// Nobody has noticed yet that it is dead: whoever borrows it first does not pay for that.
+#[tokio::test]
+async fn a_connection_that_died_while_it_lay_idle_is_not_lent() {
+    let database = TestDatabase::new().await;
+    let db = Db::new(&database.url, CONNECTIONS, 1).unwrap();
+    let mut idle = db.connection().await.unwrap();
+    let first = process(&mut idle).await;
+    idle.done();
+    let mut look = database.connect().await;
+    let end = sqlx::query_scalar("select pg_terminate_backend($1)").bind(first);
+    let ended: bool = end.fetch_one(&mut look).await.unwrap();
+    assert!(ended);
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    let mut next = db.connection().await.unwrap();
+    assert_ne!(process(&mut next).await, first);
+    next.done();
+}
+
+async fn process(conn: &mut PgConnection) -> i32 {
+    sqlx::query_scalar("select pg_backend_pid()").fetch_one(conn).await.unwrap()
 }
