@@ -4,6 +4,7 @@
 //! - an answer for the provider key is final, whoever asked;
 //! - "no such charge" is never "failed": an attempt may still be under way, so the errand is sent,
 //!   which is harmless, since the provider runs it once per key;
+//! - whatever may have been sent is sent again only after the provider has said that it has nothing;
 //! - only the first owner may conclude that nothing was sent, and only if every attempt it made
 //!   was a definite not-sent. After a take-over somebody else's attempt may still arrive, so the
 //!   way out is to have the provider promise never to run the errand.
@@ -92,11 +93,20 @@ pub async fn converse<E: Errand>(
     taken_over: Option<i32>,
 ) -> Result<Talk<E::Outcome>, Stop> {
     let until = Instant::now() + app.limits.deadline;
-    let mut talk = Conversation { app, errand, until, all_unsent: taken_over.is_none() };
+    let mut talk = Conversation { app, errand, until, all_unsent: taken_over.is_none(), asks: 0 };
     match taken_over {
         None => talk.send().await,
         Some(attempts) => talk.ask_first(attempts).await,
     }
+}
+
+/// What the provider says about the key.
+enum Word<Outcome> {
+    Final(Outcome),
+    /// It has never heard of it.
+    Nothing,
+    /// It said nothing, or nothing final, in the time that there is.
+    Silence,
 }
 
 struct Conversation<'a, E> {
@@ -104,14 +114,14 @@ struct Conversation<'a, E> {
     errand: &'a E,
     until: Instant,
     all_unsent: bool,
+    asks: usize,
 }
 
 impl<E: Errand> Conversation<'_, E> {
     async fn send(&mut self) -> Result<Talk<E::Outcome>, Stop> {
         let mut sends = 0;
-        let mut asks = 0;
         loop {
-            let unsent = match self.attempt().await? {
+            match self.attempt().await? {
                 Answer::Settled(outcome) => return Ok(Talk::Settled(outcome)),
                 Answer::Pending { retry_after } => {
                     self.all_unsent = false;
@@ -126,27 +136,20 @@ impl<E: Errand> Conversation<'_, E> {
                 Answer::Refused { .. } => return Ok(Talk::Unknown),
                 Answer::NotSent { reason } => {
                     sends += 1;
-                    Some(reason)
+                    if sends == SENDS_MAX {
+                        return Ok(match self.all_unsent {
+                            true => Talk::NothingSent(unavailable(&reason)),
+                            false => Talk::Unknown,
+                        });
+                    }
                 }
                 Answer::Lost { reason } => {
                     self.all_unsent = false;
                     tracing::warn!(%reason, payment = %self.errand.payment(), "the answer was lost");
-                    None
-                }
-            };
-            match unsent {
-                Some(_) if sends < SENDS_MAX => {}
-                Some(reason) if self.all_unsent => {
-                    return Ok(Talk::NothingSent(unavailable(&reason)));
-                }
-                Some(_) => return Ok(Talk::Unknown),
-                None => {
-                    if let Some(outcome) = self.ask().await {
-                        return Ok(Talk::Settled(outcome));
-                    }
-                    asks += 1;
-                    if asks == ASKS_MAX {
-                        return Ok(Talk::Unknown);
+                    match self.hear().await {
+                        Word::Final(outcome) => return Ok(Talk::Settled(outcome)),
+                        Word::Nothing => {}
+                        Word::Silence => return Ok(Talk::Unknown),
                     }
                 }
             }
@@ -167,27 +170,44 @@ impl<E: Errand> Conversation<'_, E> {
 
     /// After a take-over: what became of it? Only if the provider has never heard of it, send.
     async fn ask_first(&mut self, attempts: i32) -> Result<Talk<E::Outcome>, Stop> {
-        if !fault::defect("resend_unasked")
-            && let Some(outcome) = self.ask().await
-        {
-            return Ok(Talk::Settled(outcome));
-        }
+        let word = match fault::defect("resend_unasked") {
+            true => Word::Nothing,
+            false => self.hear().await,
+        };
+        let talk = match word {
+            Word::Final(outcome) => return Ok(Talk::Settled(outcome)),
+            Word::Nothing => self.send().await?,
+            Word::Silence => Talk::Unknown,
+        };
         let given_up = attempts >= CALL_OFF_AFTER && self.errand.may_be_called_off();
-        match self.send().await? {
+        match talk {
             Talk::Unknown | Talk::NothingSent(_) if given_up => Ok(self.call_off().await),
             talk => Ok(talk),
         }
     }
 
-    /// The provider's final word, if it has one by the time that is left.
-    async fn ask(&self) -> Option<E::Outcome> {
+    /// Asks until the provider says something, as often as there is time for.
+    async fn hear(&mut self) -> Word<E::Outcome> {
+        while self.asks < ASKS_MAX {
+            self.asks += 1;
+            match self.ask().await {
+                Word::Silence if self.pause(PAUSE).await => {}
+                word => return word,
+            }
+        }
+        Word::Silence
+    }
+
+    /// One question; what is pending is asked for again until it is final.
+    async fn ask(&self) -> Word<E::Outcome> {
         loop {
             tracing::info!(target: "payonce::flow", step = "ask", payment = %self.errand.payment(),
                 "asks the provider what became of it");
-            match self.errand.find(&self.app.provider).await.ok()?? {
-                Some(outcome) => return Some(outcome),
-                None if self.pause(PENDING_PAUSE_MAX).await => {}
-                None => return None,
+            match self.errand.find(&self.app.provider).await {
+                Ok(Some(Some(outcome))) => return Word::Final(outcome),
+                Ok(Some(None)) if self.pause(PENDING_PAUSE_MAX).await => {}
+                Ok(None) => return Word::Nothing,
+                Ok(Some(None)) | Err(_) => return Word::Silence,
             }
         }
     }

@@ -90,7 +90,12 @@ async fn arm_jobs(scene: &mut Scene, port: u16, fault: String) -> Result<(), Str
 pub(crate) async fn stop_take_over_wake(scene: &mut Scene, taker: Taker) -> Result<(), String> {
     let order = scene.ordered().await;
     let (first_key, second_key) = (scene.key("first"), scene.key("second"));
-    let first = scene.payment(&order, &first_key, "pm_card_ok").header("prefer", "wait=0");
+    let card = match taker {
+        Taker::Refused => "pm_card_ok",
+        // The charge is made only when everybody has given up on it.
+        Taker::Unheard => "pm_card_slow",
+    };
+    let first = scene.payment(&order, &first_key, card).header("prefer", "wait=0");
     let second = scene.payment(&order, &second_key, "pm_card_ok").header("prefer", "wait=0");
     let other = scene.other.as_ref().expect("a second replica").port();
 
@@ -111,7 +116,7 @@ pub(crate) async fn stop_take_over_wake(scene: &mut Scene, taker: Taker) -> Resu
     let woken = waking.await.unwrap().map_err(|error| error.to_string())?;
     let honest = matches!(woken.text("code").as_str(), "outcome_unknown" | "request_in_progress");
     let freed = !(honest || woken.status == 201);
-    scene.control_provider(&json!({ "down": false, "latency_ms": 0 })).await;
+    scene.control_provider(&json!({ "down": false })).await;
     let late = second.ask(other).await.map_err(|error| error.to_string())?;
     settled(scene, &order, &first, other).await?;
     ensure(!freed, || format!("the owner that woke was told {}", woken.shown()))?;
@@ -128,8 +133,6 @@ async fn fail_the_taker(
     match taker {
         Taker::Refused => scene.control_provider(&json!({ "down": true })).await,
         Taker::Unheard => {
-            // Long enough that the charge is made only when everybody has given up on it.
-            scene.control_provider(&json!({ "latency_ms": 5000 })).await;
             let until = Instant::now() + checks::STUCK_AFTER;
             while !scene.was_charged().await {
                 ensure(Instant::now() < until, || "nobody took over".to_owned())?;

@@ -47,6 +47,34 @@ async fn an_outcome_that_nobody_knows_is_called_so_until_the_provider_tells() {
     app.finish().await;
 }
 
+/// It may have charged: only its word that it has nothing would be a reason to send again.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_may_have_been_charged_is_not_sent_again_to_a_provider_that_says_nothing() {
+    let app = TestApp::with(|options| options.provider_timeout_ms(1000)).await;
+    let shopper = app.shopper().await;
+    let order = shopper.order("K").await;
+    let calls = async |method: &str| {
+        let calls = app.provider_calls().await;
+        calls.iter().filter(|call| call["method"] == method && call["path"] == "/charges").count()
+    };
+    let told = tokio::join!(shopper.pay(&order, "P", "pm_card_lost_answer"), async {
+        eventually("it was sent", async || calls("POST").await == 1).await;
+        app.provider(json!({ "down": true })).await;
+    });
+    told.0.problem(409, "outcome_unknown");
+    assert_eq!(calls("POST").await, 1);
+    assert!(calls("GET").await > 1, "it was asked for, and not only once");
+    app.provider(json!({ "down": false })).await;
+    eventually("the payment is settled", async || {
+        app.recover().await;
+        shopper.pay(&order, "P", "pm_card_lost_answer").await.status == 201
+    })
+    .await;
+    assert_eq!(calls("POST").await, 1);
+    assert_eq!(app.provider_charges(&order).await.len(), 1);
+    app.finish().await;
+}
+
 #[tokio::test]
 async fn with_its_lease_an_outcome_is_lost_for_whoever_waits() {
     let app = TestApp::start().await;
