@@ -112,8 +112,7 @@ async fn first_answer(
     fault: Fault,
 ) -> Result<(), String> {
     let first = first.await.unwrap().map_err(|error| format!("the first request: {error}"))?;
-    let again =
-        matches!(first.text("code").as_str(), "request_in_progress" | "outcome_unknown" | "busy");
+    let again = checks::passes(&first);
     let same =
         first.status == answer.status && (first.body == answer.body || point.deed == Deed::Event);
     let failed = first.status == 500 && fault.hits_database();

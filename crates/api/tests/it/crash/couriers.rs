@@ -13,14 +13,17 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// One by the process that was struck, one by whoever came after it.
 const ARRIVALS_MAX: usize = 2;
 
-/// A lease of a second, where the product has longer ones, and no pause after a failure.
+/// A lease of a second, where the product has longer ones, and no pause after a failure; for the
+/// attempt that was struck. Who comes after it may be slow.
 const HURRY: [&str; 2] = [
     "update mail set lease_until = least(lease_until, clock_timestamp() + interval '1 second'),
             next_attempt_at = least(lease_until, clock_timestamp() + interval '1 second')
-     where state = 'queued' and next_attempt_at > clock_timestamp() + interval '1 second'",
+     where state = 'queued' and next_attempt_at > clock_timestamp() + interval '1 second'
+       and attempts <= 1",
     "update delivery set lease_until = least(lease_until, clock_timestamp() + interval '1 second'),
             next_attempt_at = least(lease_until, clock_timestamp() + interval '1 second')
-     where state = 'queued' and next_attempt_at > clock_timestamp() + interval '1 second'",
+     where state = 'queued' and next_attempt_at > clock_timestamp() + interval '1 second'
+       and attempts <= 1",
 ];
 
 pub(super) async fn once(scene: &mut Scene, point: Point, fault: Fault) -> Outcome {
