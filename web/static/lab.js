@@ -28,15 +28,17 @@
     setup.addEventListener("submit", (event) => {
       event.preventDefault();
       const presses = event.submitter && event.submitter.id === "pay";
-      fetch(presses ? "/lab/presses" : "/lab/runs", {
+      const path = presses ? "/lab/presses" : "/lab/runs";
+      fetch(path, {
         method: "POST",
         headers: { accept: "application/json", "content-type": "application/x-www-form-urlencoded" },
         body: new URLSearchParams(new FormData(setup)),
       }).then((answer) => {
-        if (!answer.ok) throw new Error(String(answer.status));
-        return answer.json();
-      }).then((told) => watch(told.runs.join(","), told.address))
-        .catch(() => location.assign("/lab"));
+        if (answer.ok) return answer.json().then((told) => watch(told.runs.join(","), told.address));
+        // A refusal has a page that says why.
+        setup.action = path;
+        return setup.submit();
+      }).catch(() => location.assign("/lab"));
     });
   }
   if (board && board.dataset.running) watch(board.dataset.runs, location.href);

@@ -15,6 +15,8 @@ use super::{Lab, ledger, server};
 
 /// Older runs are forgotten.
 const REMEMBERED: usize = 240;
+/// Runs of one visitor that have not ended: two side by side, and the next two.
+pub const UNFINISHED_MAX: usize = 4;
 /// No run is drawn with more.
 const EVENTS_MAX: usize = 2000;
 /// No run takes longer.
@@ -127,10 +129,19 @@ impl Runs {
         run.owner.as_ref().is_none_or(|owner| owner == visitor).then(|| Arc::clone(run))
     }
 
-    /// Forgets what this visitor ran.
+    /// Forgets what this visitor ran, but for what still runs.
     pub fn forget(&self, visitor: &str) {
-        locked(&self.runs).retain(|run| run.owner.as_deref() != Some(visitor));
+        let stays = |run: &Run| run.owner.as_deref() != Some(visitor) || run.ended().is_none();
+        locked(&self.runs).retain(|run| stays(run));
         locked(&self.forms).retain(|(owner, _), _| owner != visitor);
+    }
+
+    /// Whether this visitor may start so many more: nobody keeps the lab busy for all others by
+    /// starting runs and going away.
+    fn has_room(&self, visitor: &str, more: usize) -> bool {
+        let runs = locked(&self.runs);
+        let own = runs.iter().filter(|run| run.owner.as_deref() == Some(visitor));
+        own.filter(|run| run.ended().is_none()).count() + more <= UNFINISHED_MAX
     }
 
     fn remember(&self, run: &Arc<Run>) {
@@ -150,21 +161,30 @@ impl Runs {
 }
 
 impl Lab {
-    /// Starts a run whose presses are made for the visitor.
-    pub fn start(&self, spec: Spec, visitor: &str) -> Arc<Run> {
-        let run = Run::new(spec, Some(visitor.to_owned()));
-        self.0.runs.remember(&run);
-        tokio::spawn(self.clone().perform(Arc::clone(&run), None));
-        run
+    /// Starts runs whose presses are made for the visitor; none while too many have not ended.
+    pub fn start(&self, specs: &[Spec], visitor: &str) -> Option<Vec<Arc<Run>>> {
+        if !self.0.runs.has_room(visitor, specs.len()) {
+            return None;
+        }
+        let start = |spec: &Spec| {
+            let run = Run::new(*spec, Some(visitor.to_owned()));
+            self.0.runs.remember(&run);
+            tokio::spawn(self.clone().perform(Arc::clone(&run), None));
+            run
+        };
+        Some(specs.iter().map(start).collect())
     }
 
     /// One press of the visitor's own. The first one on a form starts its runs, the next ones on
-    /// the same form press again.
-    pub fn press(&self, specs: &[Spec], visitor: &str, form: &str) -> Vec<Arc<Run>> {
+    /// the same form press again. Starts none while too many of the visitor have not ended.
+    pub fn press(&self, specs: &[Spec], visitor: &str, form: &str) -> Option<Vec<Arc<Run>>> {
         let name = (visitor.to_owned(), form.to_owned());
         let mut forms = locked(&self.0.runs.forms);
         if forms.len() > REMEMBERED {
             forms.clear();
+        }
+        if !forms.contains_key(&name) && !self.0.runs.has_room(visitor, specs.len()) {
+            return None;
         }
         let runs = forms
             .entry(name)
@@ -172,7 +192,7 @@ impl Lab {
         for run in runs.iter() {
             run.press();
         }
-        runs.clone()
+        Some(runs.clone())
     }
 
     fn listen(&self, spec: Spec, visitor: &str) -> Arc<Run> {

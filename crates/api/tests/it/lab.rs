@@ -38,7 +38,7 @@ impl Bench {
     }
 
     async fn run(&self, guard: Guard, fault: Fault) -> std::sync::Arc<Run> {
-        let run = self.lab.start(Spec::usual(guard, fault), "somebody");
+        let run = self.lab.start(&[Spec::usual(guard, fault)], "somebody").unwrap().remove(0);
         run.finished().await;
         run
     }
@@ -89,8 +89,8 @@ async fn nobody_sees_the_run_of_another_visitor() {
 async fn two_presses_of_a_visitor_on_one_form_are_two_presses_of_one_run() {
     let bench = Bench::new().await;
     let specs = [Guard::None, Guard::Payonce].map(|guard| Spec::usual(guard, Fault::Double));
-    let first = bench.lab.press(&specs, "ada", "form");
-    let second = bench.lab.press(&specs, "ada", "form");
+    let first = bench.lab.press(&specs, "ada", "form").unwrap();
+    let second = bench.lab.press(&specs, "ada", "form").unwrap();
     assert_eq!(first[0].id, second[0].id);
     for run in &first {
         run.finished().await;
@@ -98,5 +98,25 @@ async fn two_presses_of_a_visitor_on_one_form_are_two_presses_of_one_run() {
     }
     assert_eq!(first[0].verdict().unwrap().outcome, Outcome::Twice);
     assert_eq!(first[1].verdict().unwrap().outcome, Outcome::Once);
+    bench.lab.stop().await;
+}
+
+/// Who starts runs and goes away does not keep the others waiting.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_visitor_has_few_runs_at_once_and_takes_nobody_elses_turn() {
+    let bench = Bench::new().await;
+    let two = [Guard::None, Guard::Payonce].map(|guard| Spec::usual(guard, Fault::Double));
+    let pressed = bench.lab.press(&two, "ada", "first").unwrap();
+    let started = bench.lab.start(&two, "ada").unwrap();
+    assert!(bench.lab.press(&two, "ada", "first").is_some(), "a press on a form that runs counts");
+    // Nor does forgetting them make room while they run.
+    bench.lab.runs().forget("ada");
+    assert!(bench.lab.start(&two, "ada").is_none());
+    assert!(bench.lab.press(&two, "ada", "second").is_none());
+    let other = bench.lab.start(&two, "bob").unwrap();
+    for run in pressed.iter().chain(&started).chain(&other) {
+        run.finished().await;
+    }
+    assert!(bench.lab.start(&two, "ada").is_some());
     bench.lab.stop().await;
 }

@@ -13,9 +13,12 @@ use super::super::response::{self, Shown};
 use super::{Setup, lab};
 use crate::app::App;
 use crate::lab::Run;
+use crate::problem::{Code, Problem};
 
 /// Without a script, the answer waits for the end of the run.
 const PATIENCE: Duration = Duration::from_secs(70);
+/// Most runs are over by then.
+const RUNS_PAUSE_S: u64 = 5;
 const AGAIN: Again<'static> = Again { page: "/lab", form: None };
 
 /// `POST /lab/runs`
@@ -34,8 +37,9 @@ async fn start(app: &App, request: &HttpRequest, form: Form, presses: bool) -> S
     let (setup, owner) = (setup(&fields), visitor.account.id.to_string());
     let runs = match presses {
         true => lab.press(&setup.specs(), &owner, fields.get("form")),
-        false => setup.specs().into_iter().map(|spec| lab.start(spec, &owner)).collect(),
-    };
+        false => lab.start(&setup.specs(), &owner),
+    }
+    .ok_or_else(still_running)?;
     let address = result(&setup, &runs);
     if wants_json(request) {
         let ids: Vec<&str> = runs.iter().map(|run| run.id.as_str()).collect();
@@ -45,6 +49,11 @@ async fn start(app: &App, request: &HttpRequest, form: Form, presses: bool) -> S
         let _ = timeout(PATIENCE, run.finished()).await;
     }
     Ok(response::see_other(&address))
+}
+
+fn still_running() -> Problem {
+    let detail = "Your last runs have not ended. Wait for them, then start this one again.";
+    Problem::new(Code::RateLimited, detail).retry_after(RUNS_PAUSE_S)
 }
 
 /// `POST /lab/reset`
