@@ -91,7 +91,10 @@ impl Targets {
     /// The client connects to literal addresses without a look-up, so they are judged here.
     fn parse(&self, text: &str) -> Result<Url, Refused> {
         let url = Url::parse(text).map_err(|_| Refused::Malformed)?;
-        if text.len() > URL_BYTES_MAX || !matches!(url.scheme(), "http" | "https") {
+        let is_web = matches!(url.scheme(), "http" | "https");
+        // Nobody listens at port 0, and a fragment is never sent.
+        let says_more = url.port() == Some(0) || url.fragment().is_some();
+        if text.len() > URL_BYTES_MAX || !is_web || says_more {
             return Err(Refused::Malformed);
         }
         if !url.username().is_empty() || url.password().is_some() {
@@ -233,7 +236,16 @@ mod tests {
 
     #[tokio::test]
     async fn only_the_web_and_no_passwords() {
-        for url in ["ftp://93.184.215.14/", "file:///etc/passwd", "/hook", "", "https://"] {
+        let refused = [
+            "ftp://93.184.215.14/",
+            "file:///etc/passwd",
+            "/hook",
+            "",
+            "https://",
+            "https://93.184.215.14:0/",
+            "https://93.184.215.14/#hook",
+        ];
+        for url in refused {
             assert_eq!(targets(false).check(url).await.err(), Some(Refused::Malformed), "{url}");
         }
         let url = "https://user:password@93.184.215.14/";

@@ -63,6 +63,8 @@ async fn what_is_no_account_is_refused() {
         (with("email", json!("ada@payonce")), "/email"),
         (with("email", json!("ada@payonce.test\r\nBcc: all@payonce.test")), "/email"),
         (with("email", json!("Ada <ada@payonce.test>")), "/email"),
+        (with("email", json!("\"a b\"@payonce.test")), "/email"),
+        (with("email", json!("ada\u{202e}@payonce.test")), "/email"),
         (with("email", json!(format!("{}@payonce.test", "a".repeat(250)))), "/email"),
         (with("password", json!("short")), "/password"),
         (with("password", json!("x".repeat(201))), "/password"),
