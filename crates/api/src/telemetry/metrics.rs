@@ -12,6 +12,8 @@ use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, Promet
 use crate::app::App;
 use Kind::{Counter, Gauge, Histogram};
 
+/// How long samples may wait to be sorted.
+const KEEP_UP_EVERY: Duration = Duration::from_secs(5);
 /// Why a record was not needed, or how it was used.
 pub const OUTCOMES: &[&str] = &[
     "executed",
@@ -119,9 +121,20 @@ pub fn install() -> anyhow::Result<&'static PrometheusHandle> {
         let builder = PrometheusBuilder::new().set_buckets_for_metric(seconds, BUCKETS)?;
         let handle = builder.install_recorder()?;
         METRICS.iter().for_each(Metric::register);
+        keep_up(handle.clone());
         Ok(handle)
     });
     handle.as_ref().map_err(|error| anyhow::anyhow!("Metrics cannot be taken: {error}"))
+}
+
+/// Sorts samples into their buckets: they pile up until then, also where nobody reads the page.
+fn keep_up(handle: PrometheusHandle) {
+    std::thread::spawn(move || {
+        loop {
+            std::thread::sleep(KEEP_UP_EVERY);
+            handle.run_upkeep();
+        }
+    });
 }
 
 /// The page that Prometheus reads.
