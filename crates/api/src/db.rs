@@ -109,7 +109,6 @@ impl Db {
                     },
                     // The one that was in use last: the fewer are awake, the better.
                     queue_mode: QueueMode::Lifo,
-                    ..PoolConfig::default()
                 })
                 .runtime(deadpool::Runtime::Tokio1)
                 .build()
