@@ -4,6 +4,8 @@
 //! for a while, and gives back only connections whose last statement ended. A connection whose future
 //! was dropped half way, or that failed, is closed. Nobody ever runs inside a stranger's transaction.
 
+mod again;
+mod errors;
 mod hosts;
 pub mod lanes;
 
@@ -18,8 +20,9 @@ use deadpool::managed::{
 };
 use sqlx::postgres::PgConnection;
 use sqlx::{Connection as _, Executor};
-use tokio::time::Instant;
 
+pub use again::{answered, insisting, retrying};
+pub use errors::{AsDatabaseError, is_busy, is_conflict, is_disconnect, sqlstate, violated};
 pub use hosts::Hosts;
 
 /// How long a request waits for a connection before it is told that we are busy.
@@ -297,122 +300,4 @@ impl DerefMut for Tx {
 pub async fn connect(url: &str) -> sqlx::Result<PgConnection> {
     let hosts = Hosts::from_str(url).map_err(|error| sqlx::Error::Configuration(error.into()))?;
     hosts.connect().await
-}
-
-/// Gives up on a database that neither answers nor breaks its connections, as when its machine hangs
-/// or is cut off: nothing else would end that wait. It counts as a broken connection, and the
-/// connection is closed with the work that held it; whether that took effect is not known.
-///
-/// # Errors
-/// The work's own, or that the time is over.
-pub async fn answered<T, E: From<sqlx::Error>>(
-    within: Duration,
-    work: impl Future<Output = Result<T, E>>,
-) -> Result<T, E> {
-    tokio::time::timeout(within, work).await.unwrap_or_else(|_| {
-        let silent = std::io::Error::new(
-            std::io::ErrorKind::TimedOut,
-            "the database neither answers nor breaks the connection",
-        );
-        Err(sqlx::Error::Io(silent).into())
-    })
-}
-
-/// Runs a transaction again when Postgres undid it for another's sake: serialization failure
-/// (40001) or deadlock (40P01). Nothing but the transaction may be inside.
-///
-/// # Errors
-/// The operation's own, or the conflict if it comes back five times.
-pub async fn retrying<T, E, F>(mut transaction: impl FnMut() -> F) -> Result<T, E>
-where
-    F: Future<Output = Result<T, E>>,
-    E: AsDatabaseError,
-{
-    let mut tries = 1;
-    loop {
-        match transaction().await {
-            Err(error) if tries < TRIES_MAX && error.sqlx().is_some_and(is_conflict) => {
-                metrics::counter!("payonce_transaction_retries_total").increment(1);
-                tokio::time::sleep(Duration::from_millis(5 * tries + jitter_ms())).await;
-                tries += 1;
-            }
-            result => return result,
-        }
-    }
-}
-
-/// The same for a transaction that writes down what has happened already, so that giving up would
-/// leave it unknown: it also runs again when a lock, a connection or time was not to be had, for
-/// as long as the deadline allows.
-///
-/// # Errors
-/// The operation's own, or the last one of the database.
-pub async fn insisting<T, E, F>(until: Instant, mut transaction: impl FnMut() -> F) -> Result<T, E>
-where
-    F: Future<Output = Result<T, E>>,
-    E: AsDatabaseError,
-{
-    loop {
-        match retrying(&mut transaction).await {
-            Err(error) if Instant::now() < until && error.sqlx().is_some_and(is_busy) => {
-                metrics::counter!("payonce_transaction_retries_total").increment(1);
-                tokio::time::sleep(Duration::from_millis(20 + jitter_ms())).await;
-            }
-            result => return result,
-        }
-    }
-}
-
-const TRIES_MAX: u64 = 5;
-
-/// Two that undid each other must not meet again at the same moment.
-fn jitter_ms() -> u64 {
-    rand::random_range(0..10)
-}
-
-/// An error that may hold one of the database.
-pub trait AsDatabaseError {
-    /// The database's error, if it is one.
-    fn sqlx(&self) -> Option<&sqlx::Error>;
-}
-
-impl AsDatabaseError for sqlx::Error {
-    fn sqlx(&self) -> Option<&sqlx::Error> {
-        Some(self)
-    }
-}
-
-/// The five characters by which Postgres names an error.
-pub fn sqlstate(error: &sqlx::Error) -> Option<String> {
-    error.as_database_error()?.code().map(std::borrow::Cow::into_owned)
-}
-
-/// Undone for another transaction's sake: run it again.
-pub fn is_conflict(error: &sqlx::Error) -> bool {
-    matches!(sqlstate(error).as_deref(), Some("40001" | "40P01"))
-}
-
-/// Out of time, locks or connections: passing, and nothing was done.
-pub fn is_busy(error: &sqlx::Error) -> bool {
-    matches!(error, sqlx::Error::PoolTimedOut)
-        || matches!(
-            sqlstate(error).as_deref(),
-            Some("55P03" | "57014" | "53300" | "53200" | "40001" | "40P01")
-        )
-}
-
-/// The connection broke, or the server went away or takes no writes any more (25006); whether the last statement took effect is not known.
-pub fn is_disconnect(error: &sqlx::Error) -> bool {
-    match error {
-        sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) => true,
-        _ => matches!(
-            sqlstate(error).as_deref(),
-            Some("57P01" | "57P02" | "57P03" | "08006" | "08003" | "08000" | "25P03" | "25006")
-        ),
-    }
-}
-
-/// The named constraint that a statement violated.
-pub fn violated(error: &sqlx::Error) -> Option<&str> {
-    error.as_database_error()?.constraint()
 }

@@ -16,7 +16,7 @@ use super::{Lab, ledger, server};
 /// Older runs are forgotten.
 const REMEMBERED: usize = 240;
 /// Runs of one visitor that have not ended: two side by side, and the next two.
-pub const UNFINISHED_MAX: usize = 4;
+const UNFINISHED_MAX: usize = 4;
 /// No run is drawn with more.
 const EVENTS_MAX: usize = 2000;
 /// No run takes longer.

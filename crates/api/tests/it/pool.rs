@@ -1,4 +1,4 @@
-//! Connections behind a slow wire, and futures that are dropped while a word is on it.
+//! What the pool lends: never a stranger's transaction, and nothing that is dead.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -91,16 +91,12 @@ async fn a_begin_that_is_dropped_on_the_wire_leaves_nobody_in_a_strangers_transa
 async fn a_connection_from_before_the_server_went_away_is_never_lent_again() {
     let database = TestDatabase::new().await;
     let db = Db::new(&database.url, CONNECTIONS, 1).unwrap();
-    let mut before = db.connection().await.unwrap();
-    let first = process(&mut before).await;
-    before.done();
+    let first = used(&db).await;
     let mut before = db.connection().await.unwrap();
     assert_eq!(process(&mut before).await, first, "what came back in order is lent again");
     db.forget_idle();
     before.done();
-    let mut after = db.connection().await.unwrap();
-    assert_ne!(process(&mut after).await, first);
-    after.done();
+    assert_ne!(used(&db).await, first);
 }
 
 /// Nobody has noticed yet that it is dead: whoever borrows it first does not pay for that.
@@ -108,17 +104,21 @@ async fn a_connection_from_before_the_server_went_away_is_never_lent_again() {
 async fn a_connection_that_died_while_it_lay_idle_is_not_lent() {
     let database = TestDatabase::new().await;
     let db = Db::new(&database.url, CONNECTIONS, 1).unwrap();
-    let mut idle = db.connection().await.unwrap();
-    let first = process(&mut idle).await;
-    idle.done();
+    let first = used(&db).await;
     let mut look = database.connect().await;
     let end = sqlx::query_scalar("select pg_terminate_backend($1)").bind(first);
     let ended: bool = end.fetch_one(&mut look).await.unwrap();
     assert!(ended);
     tokio::time::sleep(Duration::from_millis(600)).await;
-    let mut next = db.connection().await.unwrap();
-    assert_ne!(process(&mut next).await, first);
-    next.done();
+    assert_ne!(used(&db).await, first);
+}
+
+/// Borrows a connection and gives it back; which process of the server it leads to.
+async fn used(db: &Db) -> i32 {
+    let mut conn = db.connection().await.unwrap();
+    let process = process(&mut conn).await;
+    conn.done();
+    process
 }
 
 async fn process(conn: &mut PgConnection) -> i32 {
