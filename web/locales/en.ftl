@@ -20,6 +20,7 @@ empty-title = Press Pay twice, as an impatient customer would
 empty-lead = Your presses become real requests to two servers. The lines below fill in from what the servers report.
 running = Running…
 failed-run = This run came to nothing: { $reason }
+run-is-gone = A run that this link names is not yours, or is no longer kept. The experiment is set up: run it yourself.
 no-redis = Redis is not running, so one guard cannot be tried.
 guard-none = No guard
 guard-button = Button disabled

@@ -20,6 +20,7 @@ empty-title = 像着急的顾客那样，连按两次支付
 empty-lead = 每次点击都会变成发往两台服务器的真实请求。下面的线由服务器报告的事件画出。
 running = 正在运行……
 failed-run = 本次运行没有结果：{ $reason }
+run-is-gone = 链接中的这次运行不属于你，或已不再保留。实验已设置好：请自己运行一次。
 no-redis = Redis 没有运行，有一种防护无法试验。
 guard-none = 没有防护
 guard-button = 禁用按钮

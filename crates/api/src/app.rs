@@ -188,7 +188,7 @@ impl App {
 
     /// A finished reply out of this process's memory.
     pub fn remembered(&self, identity: &Identity) -> Option<Arc<Finished>> {
-        let kept = self.memory.get(identity);
+        let kept = self.memory.get(identity).map(Arc::new);
         looked_up("memory", kept.is_some());
         kept
     }
@@ -207,8 +207,8 @@ impl App {
     }
 
     /// Keeps a finished reply in memory for the rest of its life.
-    pub fn remember(&self, claim: &Claim, finished: &Arc<Finished>) {
-        self.memory.put(claim.identity.clone(), Arc::clone(finished), self.life(finished));
+    pub fn remember(&self, claim: &Claim, finished: &Finished) {
+        self.memory.put(&claim.identity, finished, self.life(finished));
     }
 
     /// Keeps a finished reply in Redis for the rest of its life. After the commit, off the hot path.

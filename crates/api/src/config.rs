@@ -3,6 +3,7 @@
 //! [`Config`] is what was written, [`Settings`] what it means: checked, with secrets wrapped.
 
 mod clients;
+mod refusal;
 mod secret;
 mod settings;
 
@@ -13,6 +14,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use clients::Limits;
+pub use refusal::refusal;
 pub use secret::Redacted;
 pub use settings::{Database, Mail, Settings, Timing};
 

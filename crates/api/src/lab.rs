@@ -33,7 +33,7 @@ use tokio::sync::{OnceCell, Semaphore};
 pub use browser::{Press, Saw};
 pub use events::{Event, listener};
 pub use guards::source;
-pub use run::{Run, Runs};
+pub use run::{Run, Runs, Wanted};
 pub use spec::{Fault, Guard, Spec};
 use world::World;
 

@@ -4,12 +4,17 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::anyhow;
-use api::config::{Command, Config, Settings};
+use api::config::{self, Command, Config, Settings};
 use api::parts::Parts;
 use api::reconcile::{self, Reconciled};
 use api::{lab, serve, telemetry};
 use clap::Parser;
 use clap::error::ErrorKind;
+
+/// An order makes a hundred small things and throws them away: glibc takes a quarter of the time that
+/// a request costs here for that, and keeps what was freed in pieces that nothing else fits into.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// A configuration that cannot work, as opposed to a start that did not.
 const WRONG_CONFIGURATION: u8 = 2;
@@ -30,7 +35,7 @@ fn main() -> ExitCode {
         {
             error.exit()
         }
-        Err(error) => Err(one_sentence(&error)),
+        Err(error) => Err(anyhow!(config::refusal(&error))),
     };
     match settings.map(run) {
         Ok(Ok(code)) => code,
@@ -89,14 +94,6 @@ async fn sweep(settings: &Settings) -> anyhow::Result<()> {
 async fn swept(database_url: &str) -> anyhow::Result<api::sweep::Swept> {
     let mut conn = api::db::connect(database_url).await?;
     Ok(api::sweep::run_on(&mut conn).await?)
-}
-
-/// The first paragraph of a long message, and where to read more.
-fn one_sentence(error: &clap::Error) -> anyhow::Error {
-    let text = error.to_string();
-    let paragraph = text.split("\n\n").next().unwrap_or(&text);
-    let words: Vec<&str> = paragraph.trim_start_matches("error: ").split_whitespace().collect();
-    anyhow!("{}; `payonce --help` lists every setting", words.join(" "))
 }
 
 fn complain(error: &anyhow::Error, code: ExitCode) -> ExitCode {

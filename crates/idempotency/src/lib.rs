@@ -13,6 +13,8 @@ pub mod record;
 
 pub mod flight;
 
+mod packed;
+
 pub mod memory;
 
 pub mod sealed;

@@ -64,7 +64,7 @@ impl Redis {
     /// [`Unusable`]; treat it as a miss and count it.
     pub async fn get(&self, identity: &Identity) -> Result<Option<Finished>, Unusable> {
         let sealed: Option<Vec<u8>> = self.ask(Cmd::get(name(identity))).await?;
-        Ok(sealed.and_then(|sealed| self.sealer.open(identity, &sealed)))
+        Ok(sealed.and_then(|sealed| self.sealer.open(identity, sealed)))
     }
 
     /// Keeps a finished reply for the rest of its life: value and expiry in one command.

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde::{Deserialize, Serialize};
@@ -79,14 +80,21 @@ fn wires() -> MutexGuard<'static, Wires> {
     WIRES.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Whether anybody listens: while nobody does, nothing is said, and the shop pays nothing for its lab.
+static LISTENED: AtomicBool = AtomicBool::new(false);
+
 /// Events of this run go there from now on.
 pub(super) fn connect(run: &str, wire: UnboundedSender<Event>) {
-    wires().insert(run.to_owned(), wire);
+    let mut wires = wires();
+    wires.insert(run.to_owned(), wire);
+    LISTENED.store(true, Ordering::Relaxed);
 }
 
 /// Nobody listens to this run any more.
 pub(super) fn disconnect(run: &str) {
-    wires().remove(run);
+    let mut wires = wires();
+    wires.remove(run);
+    LISTENED.store(!wires.is_empty(), Ordering::Relaxed);
 }
 
 /// Hands an event to whoever listens to its run.
@@ -104,7 +112,9 @@ pub fn listener() -> Listener {
     // answer behind for the next event of the thread, which is then lost, unless that event is
     // asked about itself. A dynamic filter is asked about every one.
     let concerns = |metadata: &Metadata<'_>, _: &Context<'_, Registry>| {
-        metadata.target() == TARGET && *metadata.level() <= Level::INFO
+        LISTENED.load(Ordering::Relaxed)
+            && metadata.target() == TARGET
+            && *metadata.level() <= Level::INFO
     };
     let filter = dynamic_filter_fn(concerns).with_max_level_hint(LevelFilter::INFO);
     Flow.with_filter(filter).boxed()

@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use idempotency::Key;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
 
@@ -113,12 +114,26 @@ impl Run {
     }
 }
 
+/// What a visitor wants by sending a form. The form sent again is about the same runs.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Wanted {
+    /// Who sent it.
+    pub visitor: String,
+    /// Drawn into the form, new each time.
+    pub key: Key,
+    /// What is to be run, side by side.
+    pub specs: Vec<Spec>,
+}
+
+/// The runs behind each form.
+type Forms = Mutex<HashMap<Wanted, Vec<Arc<Run>>>>;
+
 /// What is remembered.
 #[derive(Default)]
 pub struct Runs {
     runs: Mutex<VecDeque<Arc<Run>>>,
-    /// The runs behind a form, by visitor and the form's key.
-    forms: Mutex<HashMap<(String, String), Vec<Arc<Run>>>>,
+    started: Forms,
+    pressed: Forms,
 }
 
 impl Runs {
@@ -133,7 +148,9 @@ impl Runs {
     pub fn forget(&self, visitor: &str) {
         let stays = |run: &Run| run.owner.as_deref() != Some(visitor) || run.ended().is_none();
         locked(&self.runs).retain(|run| stays(run));
-        locked(&self.forms).retain(|(owner, _), _| owner != visitor);
+        for forms in [&self.started, &self.pressed] {
+            locked(forms).retain(|wanted, _| wanted.visitor != visitor);
+        }
     }
 
     /// Whether this visitor may start so many more: nobody keeps the lab busy for all others by
@@ -161,38 +178,48 @@ impl Runs {
 }
 
 impl Lab {
-    /// Starts runs whose presses are made for the visitor; none while too many have not ended.
-    pub fn start(&self, specs: &[Spec], visitor: &str) -> Option<Vec<Arc<Run>>> {
-        if !self.0.runs.has_room(visitor, specs.len()) {
-            return None;
-        }
-        let start = |spec: &Spec| {
-            let run = Run::new(*spec, Some(visitor.to_owned()));
+    /// Runs whose presses are made for the visitor, begun by the first copy of the form; none while
+    /// too many of the visitor have not ended.
+    pub fn start(&self, wanted: &Wanted) -> Option<Vec<Arc<Run>>> {
+        self.of(&self.0.runs.started, wanted, |spec| {
+            let run = Run::new(spec, Some(wanted.visitor.clone()));
             self.0.runs.remember(&run);
             tokio::spawn(self.clone().perform(Arc::clone(&run), None));
             run
-        };
-        Some(specs.iter().map(start).collect())
+        })
     }
 
-    /// One press of the visitor's own. The first one on a form starts its runs, the next ones on
-    /// the same form press again. Starts none while too many of the visitor have not ended.
-    pub fn press(&self, specs: &[Spec], visitor: &str, form: &str) -> Option<Vec<Arc<Run>>> {
-        let name = (visitor.to_owned(), form.to_owned());
-        let mut forms = locked(&self.0.runs.forms);
+    /// One press of the visitor's own. The first one on a form begins its runs, the next ones on
+    /// the same form press again. None while too many of the visitor have not ended.
+    pub fn press(&self, wanted: &Wanted) -> Option<Vec<Arc<Run>>> {
+        let listen = |spec| self.listen(spec, &wanted.visitor);
+        let runs = self.of(&self.0.runs.pressed, wanted, listen)?;
+        for run in &runs {
+            run.press();
+        }
+        Some(runs)
+    }
+
+    /// The runs of a form, begun if it was never sent before.
+    fn of(
+        &self,
+        forms: &Forms,
+        wanted: &Wanted,
+        begin: impl Fn(Spec) -> Arc<Run>,
+    ) -> Option<Vec<Arc<Run>>> {
+        let mut forms = locked(forms);
+        if let Some(runs) = forms.get(wanted) {
+            return Some(runs.clone());
+        }
+        if !self.0.runs.has_room(&wanted.visitor, wanted.specs.len()) {
+            return None;
+        }
         if forms.len() > REMEMBERED {
             forms.clear();
         }
-        if !forms.contains_key(&name) && !self.0.runs.has_room(visitor, specs.len()) {
-            return None;
-        }
-        let runs = forms
-            .entry(name)
-            .or_insert_with(|| specs.iter().map(|spec| self.listen(*spec, visitor)).collect());
-        for run in runs.iter() {
-            run.press();
-        }
-        Some(runs.clone())
+        let runs: Vec<_> = wanted.specs.iter().map(|spec| begin(*spec)).collect();
+        forms.insert(wanted.clone(), runs.clone());
+        Some(runs)
     }
 
     fn listen(&self, spec: Spec, visitor: &str) -> Arc<Run> {

@@ -113,7 +113,7 @@ impl Fault {
 }
 
 /// One experiment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Spec {
     pub guard: Guard,
     pub fault: Fault,

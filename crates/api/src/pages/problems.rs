@@ -7,21 +7,38 @@ use askama::Template;
 
 use super::layout::{Layout, Section};
 use super::response;
+use super::visitor::Visitor;
+use crate::app::App;
 use crate::problem::Code;
 
 /// `GET /problems`
-pub(super) async fn list_problems(request: HttpRequest) -> HttpResponse {
-    let page = Layout::bare(&request, Section::Elsewhere);
+pub(super) async fn list_problems(app: App, request: HttpRequest) -> HttpResponse {
+    let page = frame(&app, &request).await;
     response::html(StatusCode::OK, &ProblemIndex { page, codes: Code::ALL })
 }
 
 /// `GET /problems/{code}`
-pub(super) async fn show_problem(request: HttpRequest, code: web::Path<String>) -> HttpResponse {
-    let page = Layout::bare(&request, Section::Elsewhere);
+pub(super) async fn show_problem(
+    app: App,
+    request: HttpRequest,
+    code: web::Path<String>,
+) -> HttpResponse {
+    let page = frame(&app, &request).await;
     match Code::named(&code) {
         Some(code) => response::html(StatusCode::OK, &ProblemPage { page, code }),
         None => response::not_found(&request),
     }
+}
+
+/// The visitor's own, where there is one. These pages explain what went wrong, so they need nothing:
+/// neither a session nor a database that answers.
+async fn frame(app: &App, request: &HttpRequest) -> Layout {
+    let section = Section::Elsewhere;
+    let known = match Visitor::known(app, request).await {
+        Ok(Some(visitor)) => visitor.layout(app, request, section).await.ok(),
+        _ => None,
+    };
+    known.unwrap_or_else(|| Layout::bare(request, section))
 }
 
 #[derive(Debug, Template)]

@@ -13,7 +13,7 @@ use crate::reply::Reply;
 impl<'r> FromRow<'r, PgRow> for Record {
     fn from_row(row: &'r PgRow) -> sqlx::Result<Self> {
         let fingerprint: &[u8] = row.try_get("fingerprint")?;
-        let marks: &[u8] = row.try_get("marks")?;
+        let marks: Vec<u8> = row.try_get("marks")?;
         Ok(Self {
             fingerprint: Fingerprint(fingerprint.try_into().map_err(|_| broken("fingerprint"))?),
             marks: Marks::from_stored(marks).ok_or_else(|| broken("marks"))?,

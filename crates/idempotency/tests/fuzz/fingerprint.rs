@@ -93,7 +93,7 @@ proptest! {
 
     #[test]
     fn marks_are_read_as_they_were_written_and_nothing_else_is(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
-        if let Some(marks) = Marks::from_stored(&bytes) {
+        if let Some(marks) = Marks::from_stored(bytes.clone()) {
             prop_assert_eq!(marks.as_bytes().to_vec(), bytes);
         }
     }
@@ -102,8 +102,8 @@ proptest! {
     fn marks_survive_storage_and_loss_is_noticed(parts in any::<[String; 5]>(), at in any::<Index>()) {
         let marks = claim(&parts).marks;
         let bytes = marks.as_bytes().to_vec();
-        prop_assert_eq!(Marks::from_stored(&bytes), Some(marks.clone()));
-        let cut = Marks::from_stored(&bytes[..at.index(bytes.len())]);
+        prop_assert_eq!(Marks::from_stored(bytes.clone()), Some(marks.clone()));
+        let cut = Marks::from_stored(bytes[..at.index(bytes.len())].to_vec());
         prop_assert_ne!(cut, Some(marks));
     }
 }

@@ -26,13 +26,14 @@ async fn show(app: &App, request: &HttpRequest, setup: Setup) -> Shown {
     let lab = lab(app)?;
     let entered = Entered::new(app, request, Section::Lab, setup.lang.as_deref()).await?;
     let (words, owner) = (entered.words, entered.owner());
+    let named: Vec<&String> = [&setup.run, &setup.other].into_iter().flatten().collect();
     // A link that somebody shared names runs that are not this visitor's: only the experiment counts.
-    let runs: Vec<Arc<Run>> = [&setup.run, &setup.other]
-        .into_iter()
-        .flatten()
-        .filter_map(|id| lab.runs().get(id, &owner))
-        .collect();
+    let runs: Vec<Arc<Run>> = named.iter().filter_map(|id| lab.runs().get(id, &owner)).collect();
     let failed = runs.iter().find_map(|run| run.ended()?.err());
+    let note = match failed {
+        Some(reason) => Some(words.with("failed-run", &[("reason", &reason)])),
+        None => (runs.len() < named.len()).then(|| words.say("run-is-gone")),
+    };
     let page = Bench {
         page: entered.layout,
         w: words,
@@ -47,7 +48,7 @@ async fn show(app: &App, request: &HttpRequest, setup: Setup) -> Shown {
         sides: runs.iter().filter_map(|run| Side::of(run, words)).collect(),
         board: side::board(&shown(&runs, &setup), words),
         is_running: runs.iter().any(|run| run.ended().is_none()),
-        failed: failed.map(|reason| words.with("failed-run", &[("reason", &reason)])),
+        note,
         address: setup.address(),
         runs: runs.iter().map(|run| run.id.clone()).collect::<Vec<_>>().join(","),
     };
@@ -78,7 +79,7 @@ struct Bench {
     sides: Vec<Side>,
     board: String,
     is_running: bool,
-    failed: Option<String>,
+    note: Option<String>,
     address: String,
     runs: String,
 }

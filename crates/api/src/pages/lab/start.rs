@@ -8,11 +8,12 @@ use actix_web::{HttpRequest, HttpResponse};
 use serde_json::json;
 use tokio::time::timeout;
 
+use super::super::keyed;
 use super::super::posted::{Again, Fields, Form, Posted};
 use super::super::response::{self, Shown};
 use super::{Setup, lab};
 use crate::app::App;
-use crate::lab::Run;
+use crate::lab::{Run, Wanted};
 use crate::problem::{Code, Problem};
 
 /// Without a script, the answer waits for the end of the run.
@@ -34,10 +35,15 @@ pub(super) async fn press(app: App, request: HttpRequest, form: Form) -> HttpRes
 async fn start(app: &App, request: &HttpRequest, form: Form, presses: bool) -> Shown {
     let lab = lab(app)?;
     let Posted { visitor, fields } = Posted::take(app, request, form, AGAIN).await?;
-    let (setup, owner) = (setup(&fields), visitor.account.id.to_string());
+    let setup = setup(&fields);
+    let wanted = Wanted {
+        visitor: visitor.account.id.to_string(),
+        key: keyed::read(fields.get("form"))?,
+        specs: setup.specs(),
+    };
     let runs = match presses {
-        true => lab.press(&setup.specs(), &owner, fields.get("form")),
-        false => lab.start(&setup.specs(), &owner),
+        true => lab.press(&wanted),
+        false => lab.start(&wanted),
     }
     .ok_or_else(still_running)?;
     let address = result(&setup, &runs);
