@@ -109,7 +109,9 @@ class Server:
 
     def __init__(self, binary, database, redis, forgetful=False, connections=32):
         self.port, self.started = free_port(), time.monotonic()
-        environment = dict(os.environ, DATABASE_URL=database, REDIS_URL=redis, PAYONCE_SECRET=SECRET, RUST_LOG="warn")
+        # Nobody pays for these orders: a day of reservation keeps those of one round from expiring in another.
+        environment = dict(os.environ, DATABASE_URL=database, REDIS_URL=redis, PAYONCE_SECRET=SECRET, RUST_LOG="warn",
+                           PAYONCE_RESERVATION_S="86400")
         if forgetful:
             environment["PAYONCE_BENCH_FORGETFUL"] = "1"
         arguments = ["--port", str(self.port), "--provider-port", "0", "--demo", "--db-connections", str(connections)]
