@@ -30,12 +30,7 @@ impl Errand for Payment {
     }
 
     async fn send(&self, provider: &ProviderClient) -> Answer<ChargeOutcome> {
-        let request = ChargeRequest {
-            provider_key: self.provider_key.clone(),
-            reference: self.order_id.to_string(),
-            amount: self.amount,
-            payment_method: self.payment_method.clone(),
-        };
+        let request = self.request();
         #[cfg(feature = "faults")]
         let request = super::planted::request(&request);
         let answer = provider.charge(&request).await;
@@ -50,16 +45,26 @@ impl Errand for Payment {
         &self,
         provider: &ProviderClient,
     ) -> Result<Option<Option<ChargeOutcome>>, Unreachable> {
-        let charge = provider.find_charge(&self.provider_key).await?;
-        Ok(charge.map(|charge| charge.outcome))
+        provider.charged(&self.request()).await
     }
 
     async fn call_off(&self, provider: &ProviderClient) -> Answer<ChargeOutcome> {
-        provider.cancel_charge(&self.provider_key).await
+        provider.cancel_charge(&self.request()).await
     }
 
     fn refused(reason: String) -> Problem {
         Problem::invalid("/payment_method", reason)
+    }
+}
+
+impl Payment {
+    fn request(&self) -> ChargeRequest {
+        ChargeRequest {
+            provider_key: self.provider_key.clone(),
+            reference: self.order_id.to_string(),
+            amount: self.amount,
+            payment_method: self.payment_method.clone(),
+        }
     }
 }
 

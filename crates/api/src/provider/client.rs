@@ -87,6 +87,58 @@ pub struct Refund {
     pub created_at: OffsetDateTime,
 }
 
+impl Charge {
+    /// What became of the request; `None` while it is pending.
+    fn outcome_of(&self, request: &ChargeRequest) -> Result<Option<ChargeOutcome>, Another> {
+        let money_moved = matches!(self.outcome, Some(ChargeOutcome::Succeeded { .. }));
+        let asked = (&*request.provider_key, &*request.reference, request.amount);
+        let said = (&*self.provider_key, self.reference.as_deref(), self.amount);
+        fit(asked, said, money_moved)?;
+        Ok(self.outcome.clone())
+    }
+}
+
+impl Refund {
+    /// What became of the request; `None` while it is pending.
+    fn outcome_of(&self, request: &RefundRequest) -> Result<Option<RefundOutcome>, Another> {
+        let money_moved = matches!(self.outcome, Some(RefundOutcome::Succeeded { .. }));
+        let asked = (&*request.provider_key, &*request.reference, request.amount);
+        let said = (&*self.provider_key, self.reference.as_deref(), self.amount);
+        fit(asked, said, money_moved)?;
+        Ok(self.outcome.clone())
+    }
+}
+
+/// An entry that is not what was asked for.
+struct Another;
+
+impl From<Another> for Unreachable {
+    fn from(_: Another) -> Self {
+        Self { reason: "another amount or order than was asked for".to_owned() }
+    }
+}
+
+/// Key, order and amount must be those that were asked for. Whoever moved money says for what and how
+/// much; an entry without money may leave that out. What does not fit is nobody's outcome: it settles
+/// nothing, and somebody has to look.
+fn fit(
+    asked: (&str, &str, Money),
+    said: (&str, Option<&str>, Option<Money>),
+    money_moved: bool,
+) -> Result<(), Another> {
+    let (key, reference, amount) = said;
+    let says_all = reference.is_some() && amount.is_some();
+    let same = key == asked.0
+        && reference.is_none_or(|reference| reference == asked.1)
+        && amount.is_none_or(|amount| amount == asked.2);
+    if same && (says_all || !money_moved) {
+        return Ok(());
+    }
+    metrics::counter!("payonce_anomalies_total").increment(1);
+    tracing::error!(?asked, ?said, "the provider answers with something else");
+    Err(Another)
+}
+
 /// One page of the provider's books, oldest first; `next` asks for the one that follows.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
 pub struct Page<T> {
@@ -119,25 +171,30 @@ impl ProviderClient {
     /// Charges once per provider key, however often it is called.
     pub async fn charge(&self, request: &ChargeRequest) -> Answer<ChargeOutcome> {
         let reply = self.post("/charges", request).await;
-        reply.into_answer(|charge: &Charge| {
-            let fits = charge.provider_key == request.provider_key
-                && charge.amount.is_none_or(|amount| amount == request.amount);
-            fits.then(|| charge.outcome.clone())
-        })
+        reply.into_answer(|charge: &Charge| charge.outcome_of(request))
     }
 
-    /// `None` says that the provider has no such charge *yet*: an attempt may still be under way.
+    /// What became of a charge; `None` says that the provider has no such charge *yet*: an attempt
+    /// may still be under way.
+    pub async fn charged(
+        &self,
+        request: &ChargeRequest,
+    ) -> Result<Option<Option<ChargeOutcome>>, Unreachable> {
+        let found = self.find_charge(&request.provider_key).await?;
+        Ok(found.map(|charge| charge.outcome_of(request)).transpose()?)
+    }
+
+    /// The charge in the provider's books, whatever it is for.
     pub async fn find_charge(&self, provider_key: &str) -> Result<Option<Charge>, Unreachable> {
         let page: Page<Charge> = self.get("/charges", &[("provider_key", provider_key)]).await?;
         first(page, |charge| charge.provider_key == provider_key)
     }
 
     /// A known charge keeps its outcome; an unknown key is refused from now on, for ever.
-    pub async fn cancel_charge(&self, provider_key: &str) -> Answer<ChargeOutcome> {
-        let reply = self.post("/charges/cancel", &json!({ "provider_key": provider_key })).await;
-        reply.into_answer(|charge: &Charge| {
-            (charge.provider_key == provider_key).then(|| charge.outcome.clone())
-        })
+    pub async fn cancel_charge(&self, request: &ChargeRequest) -> Answer<ChargeOutcome> {
+        let key = json!({ "provider_key": request.provider_key });
+        let reply = self.post("/charges/cancel", &key).await;
+        reply.into_answer(|charge: &Charge| charge.outcome_of(request))
     }
 
     /// All charges after the one with the id `after`, or from the first.
@@ -148,24 +205,29 @@ impl ProviderClient {
     /// Refunds once per provider key, however often it is called.
     pub async fn refund(&self, request: &RefundRequest) -> Answer<RefundOutcome> {
         let reply = self.post("/refunds", request).await;
-        reply.into_answer(|refund: &Refund| {
-            let fits = refund.provider_key == request.provider_key
-                && refund.amount.is_none_or(|amount| amount == request.amount);
-            fits.then(|| refund.outcome.clone())
-        })
+        reply.into_answer(|refund: &Refund| refund.outcome_of(request))
     }
 
-    /// `None` says that the provider has no such refund *yet*.
+    /// What became of a refund; `None` says that the provider has no such refund *yet*.
+    pub async fn refunded(
+        &self,
+        request: &RefundRequest,
+    ) -> Result<Option<Option<RefundOutcome>>, Unreachable> {
+        let found = self.find_refund(&request.provider_key).await?;
+        Ok(found.map(|refund| refund.outcome_of(request)).transpose()?)
+    }
+
+    /// The refund in the provider's books, whatever it is for.
     pub async fn find_refund(&self, provider_key: &str) -> Result<Option<Refund>, Unreachable> {
         let page: Page<Refund> = self.get("/refunds", &[("provider_key", provider_key)]).await?;
         first(page, |refund| refund.provider_key == provider_key)
     }
 
-    pub async fn cancel_refund(&self, provider_key: &str) -> Answer<RefundOutcome> {
-        let reply = self.post("/refunds/cancel", &json!({ "provider_key": provider_key })).await;
-        reply.into_answer(|refund: &Refund| {
-            (refund.provider_key == provider_key).then(|| refund.outcome.clone())
-        })
+    /// A known refund keeps its outcome; an unknown key is refused from now on, for ever.
+    pub async fn cancel_refund(&self, request: &RefundRequest) -> Answer<RefundOutcome> {
+        let key = json!({ "provider_key": request.provider_key });
+        let reply = self.post("/refunds/cancel", &key).await;
+        reply.into_answer(|refund: &Refund| refund.outcome_of(request))
     }
 
     pub async fn list_refunds(&self, after: Option<&str>) -> Result<Page<Refund>, Unreachable> {

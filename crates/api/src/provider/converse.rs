@@ -1,7 +1,8 @@
 //! The talk with the provider about one errand: send, ask, send again, under one provider key.
 //!
 //! What may be concluded is decided here, for charges and refunds alike, and errs on the safe side:
-//! - an answer for the provider key is final, whoever asked;
+//! - an answer for the provider key is final, whoever asked, if order and amount are those we asked for;
+//!   else it is an anomaly, and settles nothing;
 //! - "no such charge" is never "failed": an attempt may still be under way, so the errand is sent,
 //!   which is harmless, since the provider runs it once per key;
 //! - whatever may have been sent is sent again only after the provider has said that it has nothing;

@@ -31,29 +31,33 @@ impl Errand for Refund {
     }
 
     async fn send(&self, provider: &ProviderClient) -> Answer<RefundOutcome> {
-        let request = RefundRequest {
-            provider_key: self.provider_key.clone(),
-            charge: self.charge_key.clone(),
-            amount: self.amount,
-            reference: self.order_id.to_string(),
-        };
-        provider.refund(&request).await
+        provider.refund(&self.request()).await
     }
 
     async fn find(
         &self,
         provider: &ProviderClient,
     ) -> Result<Option<Option<RefundOutcome>>, Unreachable> {
-        let refund = provider.find_refund(&self.provider_key).await?;
-        Ok(refund.map(|refund| refund.outcome))
+        provider.refunded(&self.request()).await
     }
 
     async fn call_off(&self, provider: &ProviderClient) -> Answer<RefundOutcome> {
-        provider.cancel_refund(&self.provider_key).await
+        provider.cancel_refund(&self.request()).await
     }
 
     fn refused(reason: String) -> Problem {
         Problem::invalid("/amount", reason)
+    }
+}
+
+impl Refund {
+    fn request(&self) -> RefundRequest {
+        RefundRequest {
+            provider_key: self.provider_key.clone(),
+            charge: self.charge_key.clone(),
+            amount: self.amount,
+            reference: self.order_id.to_string(),
+        }
     }
 }
 

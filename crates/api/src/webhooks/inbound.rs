@@ -185,11 +185,15 @@ async fn in_a_task(app: &App, arrival: Arrival) -> Result<Outcome, Problem> {
 fn later(stop: Stop) -> Problem {
     match stop {
         Stop::Refused(problem) | Stop::Passing(problem) => problem,
-        Stop::Taken | Stop::Overtaken => {
-            Problem::new(Code::Busy, "Somebody else is at this payment. Send the event again.")
-        }
+        Stop::Taken | Stop::Overtaken => changing(),
+        // Another event, or a request of ours, has just written what this one was about to write.
+        Stop::Database(error) if db::violated(&error).is_some() => changing(),
         Stop::Database(error) => Problem::from(error),
     }
+}
+
+fn changing() -> Problem {
+    Problem::new(Code::Busy, "Somebody else is at this payment. Send the event again.")
 }
 
 /// The id first, so that a second copy waits for the first; then the effect; then both commit.

@@ -9,7 +9,7 @@ use reqwest::{RequestBuilder, Response, StatusCode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::{Answer, Unreachable};
+use super::{Another, Answer, Unreachable};
 
 /// Where the provider does not say.
 const RETRY_AFTER_DEFAULT: Duration = Duration::from_secs(1);
@@ -56,11 +56,11 @@ impl Reply {
         }
     }
 
-    /// `outcome` gives `None` where the entry is not the one that was asked for, else the
+    /// `outcome` fails where the entry is not the one that was asked for, else it gives the
     /// outcome, which is missing as long as the entry is pending.
     pub(super) fn into_answer<Entry: DeserializeOwned, Outcome>(
         self,
-        outcome: impl Fn(&Entry) -> Option<Option<Outcome>>,
+        outcome: impl Fn(&Entry) -> Result<Option<Outcome>, Another>,
     ) -> Answer<Outcome> {
         match self {
             Self::Came(came) => came.into_answer(outcome),
@@ -87,12 +87,12 @@ impl Reply {
 impl Came {
     fn into_answer<Entry: DeserializeOwned, Outcome>(
         self,
-        outcome: impl Fn(&Entry) -> Option<Option<Outcome>>,
+        outcome: impl Fn(&Entry) -> Result<Option<Outcome>, Another>,
     ) -> Answer<Outcome> {
         let settled = |entry: &Entry| match outcome(entry) {
-            Some(Some(outcome)) => Answer::Settled(outcome),
-            Some(None) => Answer::Pending { retry_after: self.retry_after },
-            None => self.lost("an answer to another request"),
+            Ok(Some(outcome)) => Answer::Settled(outcome),
+            Ok(None) => Answer::Pending { retry_after: self.retry_after },
+            Err(Another) => self.lost("an answer to another request"),
         };
         if self.status.is_success() {
             let entry = serde_json::from_slice(&self.body);

@@ -3,8 +3,11 @@
 //! Unknown members are welcome: it is somebody else's API and may grow.
 
 use domain::{ChargeOutcome, DeclineCode, Money, RefundOutcome};
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use time::OffsetDateTime;
+
+const ID_BYTES_MAX: usize = 255;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -25,6 +28,7 @@ enum RefundStatus {
 
 #[derive(Deserialize)]
 pub(super) struct Charge {
+    #[serde(deserialize_with = "id")]
     id: String,
     provider_key: String,
     reference: Option<String>,
@@ -38,6 +42,7 @@ pub(super) struct Charge {
 
 #[derive(Deserialize)]
 pub(super) struct Refund {
+    #[serde(deserialize_with = "id")]
     id: String,
     provider_key: String,
     charge_id: Option<String>,
@@ -46,6 +51,14 @@ pub(super) struct Refund {
     status: RefundStatus,
     #[serde(with = "time::serde::rfc3339")]
     created_at: OffsetDateTime,
+}
+
+/// An id is a word: what cannot be stored must not be the proof that money moved.
+fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let id = String::deserialize(deserializer)?;
+    let is_word =
+        (1..=ID_BYTES_MAX).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_graphic());
+    is_word.then_some(id).ok_or_else(|| D::Error::custom("an id has visible ASCII only"))
 }
 
 impl From<Charge> for super::Charge {

@@ -66,9 +66,7 @@ pub(super) async fn release_late(scene: &mut Scene) -> Result<(), String> {
     let woken = waking.await.unwrap().map_err(|error| error.to_string())?;
     // Whether or not it was let, what counts is what the provider's books say in the end.
     let late = second.ask(other).await.map_err(|error| error.to_string())?;
-    let charges = scene.charges(&order).await;
-    let captures = charges.iter().filter(|charge| charge["status"] == "succeeded").count();
-    ensure(captures == 1, || format!("{captures} captures"))?;
+    checks::charged_once(scene, &order).await?;
     drop(taker);
     settled(scene, &order, &first, other).await?;
     let honest = matches!(woken.text("code").as_str(), "outcome_unknown" | "request_in_progress");

@@ -32,7 +32,7 @@ const MISTAKES: [Mistake; 5] = [
         name: "fresh_key",
         what: "every call to the provider has a provider key of its own",
         shown_by: ShownBy::KillAt(&["after_send", "answered"]),
-        told: "2 captures",
+        told: "charged more than once",
     },
     Mistake {
         name: "effects_apart",
@@ -50,7 +50,7 @@ const MISTAKES: [Mistake; 5] = [
         name: "fence_unchecked",
         what: "an owner that was taken over from frees its key all the same",
         shown_by: ShownBy::LateRelease,
-        told: "2 captures",
+        told: "charged more than once",
     },
     Mistake {
         name: "resend_unasked",

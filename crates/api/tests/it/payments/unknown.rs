@@ -75,6 +75,40 @@ async fn what_may_have_been_charged_is_not_sent_again_to_a_provider_that_says_no
     app.finish().await;
 }
 
+/// Money moved, but not as it was to: neither paid nor failed, and somebody has to look.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_charge_of_another_amount_settles_nothing_until_it_is_put_right() {
+    let app = TestApp::with(|options| options.provider_timeout_ms(1000)).await;
+    app.traffic.expect_failures();
+    let shopper = app.shopper().await;
+    let order = shopper.order("K").await;
+    let calls = async |method: &str| {
+        let calls = app.provider_calls().await;
+        calls.iter().filter(|call| call["method"] == method && call["path"] == "/charges").count()
+    };
+    let told = tokio::join!(shopper.pay(&order, "P", "pm_card_lost_answer"), async {
+        eventually("it was sent", async || calls("POST").await == 1).await;
+        app.execute("update provider.charge set amount = amount - 1").await;
+    });
+    told.0.problem(409, "outcome_unknown");
+    let asked = calls("GET").await;
+    eventually("it was asked for again", async || {
+        app.recover().await;
+        shopper.pay(&order, "P", "pm_card_lost_answer").await.problem(409, "outcome_unknown");
+        calls("GET").await > asked + 1
+    })
+    .await;
+    assert_eq!(shopper.get(&format!("/v1/orders/{order}")).await.text("status"), "pending");
+    app.execute("update provider.charge set amount = amount + 1").await;
+    eventually("the payment is settled", async || {
+        app.recover().await;
+        shopper.pay(&order, "P", "pm_card_lost_answer").await.status == 201
+    })
+    .await;
+    assert_eq!(calls("POST").await, 1);
+    app.finish().await;
+}
+
 #[tokio::test]
 async fn with_its_lease_an_outcome_is_lost_for_whoever_waits() {
     let app = TestApp::start().await;

@@ -26,13 +26,8 @@ impl Redis {
             .spawn()
             .unwrap();
         let redis = Self { child, port };
-        for _ in 0..TRIES {
-            if redis.ask("PING").await {
-                return redis;
-            }
-            tokio::time::sleep(POLL).await;
-        }
-        panic!("redis-server does not answer");
+        redis.insist("PING").await;
+        redis
     }
 
     pub(crate) fn url(&self) -> String {
@@ -40,7 +35,18 @@ impl Redis {
     }
 
     pub(crate) async fn flush(&self) {
-        assert!(self.ask("FLUSHALL").await);
+        self.insist("FLUSHALL").await;
+    }
+
+    /// The client of the library gives up after half a second, which a busy machine may take.
+    async fn insist(&self, word: &str) {
+        for _ in 0..TRIES {
+            if self.ask(word).await {
+                return;
+            }
+            tokio::time::sleep(POLL).await;
+        }
+        panic!("redis-server does not answer");
     }
 
     async fn ask(&self, word: &str) -> bool {

@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 const ANSWER_MAX: Duration = Duration::from_secs(60);
-const ARRIVAL_MAX: Duration = Duration::from_secs(10);
+const ARRIVAL_MAX: Duration = Duration::from_secs(30);
 
 /// A request that can be sent again.
 #[derive(Clone, Debug)]

@@ -159,7 +159,7 @@ async fn twenty_simultaneous_copies_are_one_charge() {
 async fn a_key_cancelled_before_its_charge_is_refused_for_ever() {
     let provider = Provider::start().await;
     let cancelled = Answer::Settled(ChargeOutcome::Cancelled);
-    assert_eq!(provider.client.cancel_charge("k1").await, cancelled);
+    assert_eq!(provider.client.cancel_charge(&charge("k1", 100, "pm_card_ok")).await, cancelled);
     let request = charge("k1", 100, "pm_card_ok");
     assert_eq!(provider.client.charge(&request).await, cancelled);
     let provider = provider.restart().await;
@@ -172,7 +172,10 @@ async fn a_charge_that_was_made_keeps_its_outcome_when_it_is_cancelled() {
     let provider = Provider::start().await;
     provider.charged("k1", 100, "pm_card_ok").await;
     let outcome = provider.found("k1").await.outcome.unwrap();
-    assert_eq!(provider.client.cancel_charge("k1").await, Answer::Settled(outcome));
+    assert_eq!(
+        provider.client.cancel_charge(&charge("k1", 100, "pm_card_ok")).await,
+        Answer::Settled(outcome)
+    );
 }
 
 #[tokio::test]
@@ -181,7 +184,7 @@ async fn a_cancel_waits_for_a_charge_under_way() {
     let (client, request) = (provider.client.clone(), charge("k1", 100, "pm_card_slow"));
     let slow = tokio::spawn(async move { client.charge(&request).await });
     eventually("the charge", async || provider.client.find_charge("k1").await.unwrap()).await;
-    let cancelled = provider.client.cancel_charge("k1").await;
+    let cancelled = provider.client.cancel_charge(&charge("k1", 100, "pm_card_ok")).await;
     assert_eq!(cancelled, slow.await.unwrap());
     assert!(matches!(cancelled, Answer::Settled(ChargeOutcome::Succeeded { .. })));
 }
@@ -193,7 +196,7 @@ async fn a_charge_and_a_cancel_that_race_agree_on_the_outcome() {
         let key = format!("k{round}");
         let request = charge(&key, 100, "pm_card_ok");
         let (charged, cancelled) =
-            tokio::join!(provider.client.charge(&request), provider.client.cancel_charge(&key));
+            tokio::join!(provider.client.charge(&request), provider.client.cancel_charge(&request));
         assert_eq!(charged, cancelled, "{key}");
     }
 }

@@ -6,10 +6,11 @@ use api::provider::client::{Answer, ProviderClient};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use super::{charge, free_listener, http};
+use super::{charge, free_listener, http, refund_of};
 
 /// A client whose provider answers every request with these bytes and hangs up.
-async fn answered(response: &'static str) -> ProviderClient {
+async fn answered(response: impl Into<String>) -> ProviderClient {
+    let response = response.into();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base_url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move {
@@ -53,18 +54,54 @@ async fn whatever_is_not_understood_leaves_the_outcome_open() {
     }
 }
 
+/// Money that moved under our key, but not as we asked, settles nothing, whoever tells of it.
 #[tokio::test]
-async fn somebody_elses_charge_is_no_answer() {
-    let foreign = concat!(
-        "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n",
-        r#"{"id":"ch_1","provider_key":"k2","reference":"ord_k1","status":"succeeded","#,
-        r#""amount":{"amount":100,"currency":"USD"},"created_at":"2026-01-01T00:00:00Z"}"#
-    );
-    let client = answered(foreign).await;
-    let answer = client.charge(&charge("k1", 100, "pm_card_ok")).await;
-    assert!(matches!(answer, Answer::Lost { .. }), "{answer:?}");
-    let answer = client.charge(&charge("k2", 99, "pm_card_ok")).await;
-    assert!(matches!(answer, Answer::Lost { .. }), "{answer:?}");
-    let answer = client.charge(&charge("k2", 100, "pm_card_ok")).await;
-    assert!(matches!(answer, Answer::Settled(_)), "{answer:?}");
+async fn another_charge_or_refund_under_our_key_is_no_outcome() {
+    let asked = charge("k1", 100, "pm_card_ok");
+    let back = refund_of(&asked, "k1", 100);
+    for (member, value) in [
+        ("", ""),
+        ("provider_key", r#""k2""#),
+        ("reference", r#""ord_k2""#),
+        ("reference", "null"),
+        ("amount", r#"{"amount":99,"currency":"USD"}"#),
+        ("amount", r#"{"amount":100,"currency":"EUR"}"#),
+        ("amount", "null"),
+        ("id", r#""ch_\u0000""#),
+        ("id", r#""""#),
+    ] {
+        let entry = entry(member, value);
+        let page = answered(said(&format!(r#"{{"data":[{entry}],"next":null}}"#))).await;
+        let found = (page.charged(&asked).await.is_ok(), page.refunded(&back).await.is_ok());
+        let client = answered(said(&entry)).await;
+        let settled = [
+            matches!(client.charge(&asked).await, Answer::Settled(_)),
+            matches!(client.cancel_charge(&asked).await, Answer::Settled(_)),
+            matches!(client.refund(&back).await, Answer::Settled(_)),
+            matches!(client.cancel_refund(&back).await, Answer::Settled(_)),
+        ];
+        let right = member.is_empty();
+        assert_eq!((found, settled), ((right, right), [right; 4]), "{member}: {value}");
+    }
+}
+
+/// A charge and a refund alike, one member of it changed.
+fn entry(member: &str, value: &str) -> String {
+    let members = [
+        ("id", r#""ch_1""#),
+        ("provider_key", r#""k1""#),
+        ("reference", r#""ord_k1""#),
+        ("status", r#""succeeded""#),
+        ("amount", r#"{"amount":100,"currency":"USD"}"#),
+        ("created_at", r#""2026-01-01T00:00:00Z""#),
+    ];
+    let members = members.map(|(name, usual)| {
+        let value = if name == member { value } else { usual };
+        format!(r#""{name}":{value}"#)
+    });
+    format!("{{{}}}", members.join(","))
+}
+
+fn said(body: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{body}")
 }

@@ -100,7 +100,10 @@ async fn a_refund_answer_is_lost_the_way_the_card_loses_it() {
 async fn a_refund_cancelled_before_it_came_has_failed_for_ever() {
     let provider = Provider::start().await;
     let charged = provider.charged("k1", 100, "pm_card_ok").await;
-    assert_eq!(status(&provider.client.cancel_refund("r1").await), RefundStatus::Failed);
+    assert_eq!(
+        status(&provider.client.cancel_refund(&refund_of(&charged, "r1", 40)).await),
+        RefundStatus::Failed
+    );
     let refused = provider.client.refund(&refund_of(&charged, "r1", 40)).await;
     assert_eq!(status(&refused), RefundStatus::Failed);
     assert_eq!(provider.found("k1").await.refunded, Some(usd(0)));
@@ -111,5 +114,5 @@ async fn a_refund_that_was_made_keeps_its_outcome_when_it_is_cancelled() {
     let provider = Provider::start().await;
     let charged = provider.charged("k1", 100, "pm_card_ok").await;
     let made = provider.client.refund(&refund_of(&charged, "r1", 40)).await;
-    assert_eq!(provider.client.cancel_refund("r1").await, made);
+    assert_eq!(provider.client.cancel_refund(&refund_of(&charged, "r1", 40)).await, made);
 }

@@ -104,7 +104,7 @@ async fn every_change_is_told_and_signed_with_the_first_secret() {
     provider.client.refund(&refund_of(&charged, "r1", 40)).await;
     provider.client.refund(&refund_of(&charged, "r2", 100)).await;
     provider.client.charge(&charge("k2", 100, "pm_card_declined")).await;
-    provider.client.cancel_charge("k3").await;
+    provider.client.cancel_charge(&charge("k3", 100, "pm_card_ok")).await;
     let arrivals = inbox.when(|all| all.len() == 7).await;
     let kinds: Vec<_> = arrivals.iter().map(Arrival::kind).collect();
     assert_eq!(
@@ -133,7 +133,7 @@ async fn an_event_keeps_its_id_and_bytes_until_it_arrives() {
     let inbox = Inbox::default();
     *inbox.refusals_left.lock().unwrap() = 3;
     let provider = provider_telling(&inbox, WebhookOrder::Straight).await;
-    provider.client.cancel_charge("k1").await;
+    provider.client.cancel_charge(&charge("k1", 100, "pm_card_ok")).await;
     let arrivals = inbox.when(|all| all.len() == 4).await;
     for arrival in &arrivals {
         assert_eq!((&arrival.id, &arrival.body), (&arrivals[0].id, &arrivals[0].body));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use api::provider::client::ChargeRequest;
 use domain::{Currency, Money};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Sender, event};
 use crate::app::{Caller, TestApp, eventually, together};
@@ -142,14 +142,7 @@ async fn a_charge_under_a_key_that_was_given_back_is_shown_and_goes_back_once() 
     let sender = Sender::new().await;
     let shopper = sender.app.new_account().await;
     let order = shopper.order("order").await;
-    let request = ChargeRequest {
-        provider_key: "given-back".to_owned(),
-        reference: order.clone(),
-        amount: Money::new(500, Currency::Usd),
-        payment_method: "pm_card_ok".to_owned(),
-    };
-    sender.provider.charge(&request).await;
-    let succeeded = event("succeeded", &sender.charge(&order).await);
+    let succeeded = charged_under_a_key_given_back(&sender, &order).await;
     assert_eq!(sender.outcome("e1", &succeeded).await, "applied");
     assert_eq!(sender.outcome("e2", &succeeded).await, "ignored: known already");
     sender.app.recover().await;
@@ -158,6 +151,43 @@ async fn a_charge_under_a_key_that_was_given_back_is_shown_and_goes_back_once() 
     assert_eq!(sender.order_status(&order).await, "pending");
     shopper.pay(&order, "pay", "pm_card_ok").await.expect(201);
     sender.finish().await;
+}
+
+/// Whoever comes second is told to come again, and finds it known.
+#[tokio::test(flavor = "multi_thread")]
+async fn events_that_tell_at_once_of_a_charge_that_nobody_knows_book_it_once() {
+    let sender = Sender::new().await;
+    sender.app.traffic.expect_failures();
+    let shopper = sender.app.new_account().await;
+    let order = shopper.order("order").await;
+    let succeeded = charged_under_a_key_given_back(&sender, &order).await;
+    let sender = Arc::new(sender);
+    let events = (0..12).map(|number| {
+        let (sender, succeeded) = (Arc::clone(&sender), succeeded.clone());
+        async move { (number, sender.send(&format!("e{number}"), &succeeded).await) }
+    });
+    for (number, answer) in together(events).await {
+        assert!(matches!(answer.status, 200 | 503), "{answer:?}");
+        sender.insist(&format!("e{number}"), &succeeded).await;
+    }
+    sender.app.recover().await;
+    assert_eq!(sender.app.number("select count(*) from payment").await, 1);
+    let back = "select sum(amount) from refund where status = 'succeeded'";
+    assert_eq!(sender.app.number(back).await, 500);
+    let Ok(sender) = Arc::try_unwrap(sender) else { panic!("somebody still sends") };
+    sender.finish().await;
+}
+
+/// The provider has a charge for an order, and we have none; what it tells of it.
+async fn charged_under_a_key_given_back(sender: &Sender, order: &str) -> Value {
+    let request = ChargeRequest {
+        provider_key: "given-back".to_owned(),
+        reference: order.to_owned(),
+        amount: Money::new(500, Currency::Usd),
+        payment_method: "pm_card_ok".to_owned(),
+    };
+    sender.provider.charge(&request).await;
+    event("succeeded", &sender.charge(order).await)
 }
 
 #[tokio::test]
