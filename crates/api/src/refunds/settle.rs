@@ -74,10 +74,21 @@ pub async fn settle_in(
         RefundOutcome::Succeeded { .. } => gone_back(app, tx, &order, &refund).await?,
         RefundOutcome::Failed { .. } => {
             metrics::counter!("payonce_refunds_failed_total").increment(1);
-            tracing::warn!(refund = %refund.id, automatic = refund.automatic, "a refund failed");
+            failed_to_go_back(&refund);
         }
     }
     finish(app, tx, attempt, &refund).await
+}
+
+/// Nobody asked for an automatic refund, so nobody is there to be told that it failed.
+fn failed_to_go_back(refund: &Refund) {
+    if refund.automatic {
+        metrics::counter!("payonce_anomalies_total").increment(1);
+        tracing::error!(refund = %refund.id, payment = %refund.payment_id, order = %refund.order_id,
+            "money that its order cannot take did not go back; somebody has to send it");
+    } else {
+        tracing::warn!(refund = %refund.id, "a refund failed");
+    }
 }
 
 /// What money that went back means for order, ledger, stock and outbox. Order and payment are

@@ -98,7 +98,7 @@ const METRICS: &[Metric] = &[
     metric(Gauge, "payonce_table_bytes", "Size with indexes", &[("table", &["idempotency_record"])]),
     metric(Gauge, "payonce_table_rows", "Rows as the statistics have them", &[("table", &["idempotency_record"])]),
     metric(Counter, "payonce_provider_events_total", "Events of the provider, by what was made of them", &[("outcome", &["applied", "repeated", "ignored", "anomaly", "untrusted"])]),
-    metric(Counter, "payonce_anomalies_total", "Events and answers of the provider that contradict what we know; somebody has to look", &[]),
+    metric(Counter, "payonce_anomalies_total", "Events and answers of the provider that contradict what we know, and money that did not go back by itself; somebody has to look", &[]),
     metric(Gauge, "payonce_outbox_pending", "What waits to be sent", &[("outbox", OUTBOXES)]),
     metric(Gauge, "payonce_outbox_oldest_seconds", "Age of the oldest that waits; 0 if none does", &[("outbox", OUTBOXES)]),
     metric(Gauge, "payonce_outbox_dead", "What was given up", &[("outbox", OUTBOXES)]),

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use api::provider::client::ChargeRequest;
+use api::provider::client::{ChargeRequest, RefundRequest};
 use domain::{Currency, Money};
 use serde_json::{Value, json};
+use tracing::Level;
 
 use super::{Sender, event};
 use crate::app::{Caller, TestApp, eventually, together};
+use crate::log;
 
 /// An order whose charge was made while its answer, and every question after it, was lost.
 async fn lost_answer() -> (Sender, Caller, String) {
@@ -150,6 +152,40 @@ async fn a_charge_under_a_key_that_was_given_back_is_shown_and_goes_back_once() 
     assert_eq!(sender.app.number(back).await, 500);
     assert_eq!(sender.order_status(&order).await, "pending");
     shopper.pay(&order, "pay", "pm_card_ok").await.expect(201);
+    sender.finish().await;
+}
+
+/// The provider says for good that it will not do it.
+#[tokio::test]
+async fn money_that_does_not_go_back_by_itself_raises_an_alarm_and_is_sent_by_hand() {
+    let sender = Sender::new().await;
+    sender.app.traffic.expect_failures();
+    let shopper = sender.app.new_account().await;
+    let order = shopper.order("order").await;
+    let succeeded = charged_under_a_key_given_back(&sender, &order).await;
+    assert_eq!(sender.outcome("e1", &succeeded).await, "applied");
+    let mut conn = sender.app.database.connect().await;
+    let (provider_key, payment): (String, String) = sqlx::query_as(
+        "select provider_key, 'pay_' || replace(payment_id::text, '-', '') from refund",
+    )
+    .fetch_one(&mut conn)
+    .await
+    .unwrap();
+    let request = RefundRequest {
+        provider_key,
+        charge: "given-back".to_owned(),
+        amount: Money::new(500, Currency::Usd),
+        reference: order.clone(),
+    };
+    sender.provider.cancel_refund(&request).await;
+    sender.app.recover().await;
+    let failed = "select count(*) from refund where status = 'failed'";
+    assert_eq!(sender.app.number(failed).await, 1);
+    let alarms = log::with(&order).into_iter().filter(|line| line.level == Level::ERROR);
+    assert_eq!(alarms.filter(|line| line.text.contains("did not go back")).count(), 1);
+    let merchant = sender.app.merchant().await;
+    let path = format!("/v1/payments/{payment}/refunds");
+    merchant.post(&path, "by-hand", &json!({})).await.expect(201);
     sender.finish().await;
 }
 
