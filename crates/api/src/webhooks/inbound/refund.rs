@@ -6,6 +6,7 @@
 use domain::{Money, OrderId, PaymentId, PaymentStatus, RefundId, RefundOutcome, RefundStatus};
 use idempotency::{Identity, Key, Scope, postgres};
 use serde_json::Value;
+use time::Duration;
 
 use super::{Outcome, sql};
 use crate::app::App;
@@ -16,6 +17,9 @@ use crate::payments::{self, Payment};
 use crate::problem::{Code, Problem};
 use crate::provider::client;
 use crate::refunds::{self, Refund, settle};
+
+/// So long after a refund the event of its charge may still be on its way.
+const CHARGE_EVENT_LATE: Duration = Duration::hours(1);
 
 /// Takes in `refund.…`: the last part of its type, and the refund.
 ///
@@ -89,7 +93,7 @@ async fn theirs(
         return Ok(Outcome::Ignored("no such refund"));
     }
     let Some(payment) = sql::payment_of_charge(tx, told.charge_id.as_deref()).await? else {
-        return too_early(tx, told).await;
+        return too_early(app, tx, told).await;
     };
     let Some((order, payment)) = locked(tx, payment).await? else { return Err(again()) };
     if sql::is_refund_known(tx, &told.id).await? {
@@ -104,8 +108,9 @@ async fn theirs(
     }
 }
 
-/// The charge is not known by its id yet while its own outcome is open: that event comes first.
-async fn too_early(tx: &mut Tx, told: &client::Refund) -> Result<Outcome, Stop> {
+/// The charge is not known by its id yet while its own outcome is open, or before its own event has
+/// come, if it was made at the provider too: that comes first. What never comes is an anomaly.
+async fn too_early(app: &App, tx: &mut Tx, told: &client::Refund) -> Result<Outcome, Stop> {
     let order = told.reference.as_deref().and_then(|reference| reference.parse::<OrderId>().ok());
     let Some(order) = order else { return Ok(Outcome::Anomaly("no such charge")) };
     let payments = payments::sql::of_order(tx, order).await?;
@@ -114,7 +119,9 @@ async fn too_early(tx: &mut Tx, told: &client::Refund) -> Result<Outcome, Stop> 
         payment.status.is_open()
             || (told.charge_id.is_some() && payment.charge_id == told.charge_id)
     };
-    match payments.iter().any(may_come) {
+    let is_fresh = app.clock.now() - told.created_at < CHARGE_EVENT_LATE;
+    let awaited = is_fresh && orders::sql::get(tx, order).await?.is_some();
+    match awaited || payments.iter().any(may_come) {
         true => Err(again()),
         false => Ok(Outcome::Anomaly("no such charge")),
     }

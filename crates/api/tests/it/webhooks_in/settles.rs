@@ -5,6 +5,7 @@ use std::sync::Arc;
 use api::provider::client::{ChargeRequest, RefundRequest};
 use domain::{Currency, Money};
 use serde_json::{Value, json};
+use time::format_description::well_known::Rfc3339;
 use tracing::Level;
 
 use super::{Sender, event};
@@ -152,6 +153,26 @@ async fn a_charge_under_a_key_that_was_given_back_is_shown_and_goes_back_once() 
     assert_eq!(sender.app.number(back).await, 500);
     assert_eq!(sender.order_status(&order).await, "pending");
     shopper.pay(&order, "pay", "pm_card_ok").await.expect(201);
+    sender.finish().await;
+}
+
+/// The charge was made there by hand as well, and its own event is late.
+#[tokio::test]
+async fn a_refund_that_is_told_before_its_charge_is_asked_for_again_and_not_lost() {
+    let sender = Sender::new().await;
+    sender.app.traffic.expect_failures();
+    let shopper = sender.app.new_account().await;
+    let order = shopper.order("order").await;
+    let succeeded = charged_under_a_key_given_back(&sender, &order).await;
+    let mut back = sender.refund_at_the_provider(&succeeded["data"], "by-hand", 200).await;
+    assert_eq!(sender.outcome("old", &back).await, "anomaly: no such charge");
+    back["data"]["created_at"] = json!(sender.app.app().clock.now().format(&Rfc3339).unwrap());
+    sender.send("e1", &back).await.problem(503, "busy");
+    assert_eq!(sender.outcome("e2", &succeeded).await, "applied");
+    sender.app.recover().await;
+    assert_eq!(sender.outcome("e1", &back).await, "applied");
+    let gone_back = "select sum(amount) from refund where status = 'succeeded'";
+    assert_eq!(sender.app.number(gone_back).await, 200);
     sender.finish().await;
 }
 
