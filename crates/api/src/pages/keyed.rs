@@ -96,8 +96,12 @@ pub(super) fn step(hidden: &str, step: &str) -> Result<Key, Problem> {
     Key::from_bare(format!("{hidden}/{step}").as_bytes()).map_err(not_a_key)
 }
 
-fn not_a_key(_: KeyError) -> Problem {
-    Problem::new(Code::IdempotencyKeyInvalid, "The form's key is malformed. Nothing was done.")
+fn not_a_key(error: KeyError) -> Problem {
+    let (code, what) = match error {
+        KeyError::Missing | KeyError::Empty => (Code::IdempotencyKeyMissing, "is missing"),
+        _ => (Code::IdempotencyKeyInvalid, "is malformed"),
+    };
+    Problem::new(code, format!("The form's key {what}. Nothing was done."))
 }
 
 fn canonical(body: &impl Serialize) -> Result<Canonical, Problem> {

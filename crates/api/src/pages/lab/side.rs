@@ -62,7 +62,10 @@ impl Side {
             glyph: glyph(outcome),
             tone: outcome.tone(),
             sentence: sentence(words, spec, &verdict),
-            why: why(words, spec, outcome),
+            why: match verdict.presses.len() {
+                1 => words.say("fine-single"),
+                _ => why(words, spec, outcome),
+            },
             charges: charges(spec, &verdict),
             more_charges: more_charges(words, &verdict),
             total: dollars(verdict.charged),

@@ -10,7 +10,6 @@ use crate::db::Tx;
 use crate::operation::Stop;
 use crate::orders::{self, Order};
 use crate::payments::{self, Payment};
-use crate::problem::Problem;
 use crate::provider::client::Charge;
 use crate::refunds;
 
@@ -26,8 +25,9 @@ pub async fn take(app: &App, tx: &mut Tx, charge: &Charge) -> Result<Outcome, St
     let Some(order) = orders::sql::lock(tx, order).await? else {
         return Ok(Outcome::Anomaly("no such payment"));
     };
-    let internal = |error| Stop::Passing(Problem::internal(&error));
-    let entry = Entry::charge(amount).map_err(internal)?;
+    let Ok(entry) = Entry::charge(amount) else {
+        return Ok(Outcome::Anomaly("a charge of nothing"));
+    };
     let payment = payment(app, &order, charge, amount);
     sql::insert_stray(tx, &payment, &identity(&charge.provider_key)).await?;
     let transaction = LedgerTransactionId::from_uuid(app.clock.new_id());

@@ -156,6 +156,23 @@ async fn a_charge_under_a_key_that_was_given_back_is_shown_and_goes_back_once() 
     sender.finish().await;
 }
 
+#[tokio::test]
+async fn a_charge_of_nothing_is_an_anomaly() {
+    let sender = Sender::new().await;
+    let shopper = sender.app.new_account().await;
+    let order = shopper.order("order").await;
+    let succeeded = charged_under_a_key_given_back(&sender, &order).await;
+    for amount in [0, -500] {
+        let mut told = succeeded.clone();
+        told["data"]["amount"]["amount"] = json!(amount);
+        let outcome = sender.outcome(&format!("e{amount}"), &told).await;
+        assert_eq!(outcome, "anomaly: a charge of nothing");
+    }
+    assert_eq!(sender.outcome("e500", &succeeded).await, "applied");
+    sender.app.recover().await;
+    sender.finish().await;
+}
+
 /// The charge was made there by hand as well, and its own event is late.
 #[tokio::test]
 async fn a_refund_that_is_told_before_its_charge_is_asked_for_again_and_not_lost() {
