@@ -215,7 +215,7 @@ impl Lab {
             return None;
         }
         if forms.len() > REMEMBERED {
-            forms.clear();
+            forms.retain(|_, runs| runs.iter().any(|run| run.ended().is_none()));
         }
         let runs: Vec<_> = wanted.specs.iter().map(|spec| begin(*spec)).collect();
         forms.insert(wanted.clone(), runs.clone());

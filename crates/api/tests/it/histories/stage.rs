@@ -1,9 +1,10 @@
 //! The shop and the provider as processes, a database and a cache; and what was said so far.
 
+mod trouble;
+
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
-use sqlx::{AssertSqlSafe, Executor};
+use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::step::{How, Step, Trouble, Wish};
@@ -274,86 +275,6 @@ impl Stage {
                     .ok_or_else(|| format!("an answer that nobody expects: {}", answer.shown()))
             }
         }
-    }
-
-    async fn trouble(&mut self, trouble: Trouble) {
-        let port = self.shop.port();
-        self.commands.push(match trouble {
-            Trouble::Kill => format!("kill -9 $PAYONCE; payonce serve --port={port} &"),
-            Trouble::Expire => {
-                "psql -c 'update \"order\" set reserved_until = …the past…'".to_owned()
-            }
-            other => format!("# {other:?}"),
-        });
-        match trouble {
-            Trouble::Kill => {
-                self.shop.kill();
-                self.shop = self.launch.start();
-            }
-            Trouble::Flush if !self.cache_stopped => self.redis.flush().await,
-            Trouble::Poison if !self.cache_stopped => self.poison().await,
-            Trouble::Remember if !self.cache_stopped => self.remembered = self.redis.dump().await,
-            Trouble::Restore if !self.cache_stopped => {
-                for (name, value, _) in &self.remembered {
-                    self.redis.put(name, value).await;
-                }
-            }
-            Trouble::Freeze if !self.cache_stopped => {
-                self.redis.freeze();
-                self.cache_stopped = true;
-            }
-            Trouble::StopCache if !self.cache_stopped => {
-                self.redis.stop();
-                self.cache_stopped = true;
-            }
-            Trouble::Thaw | Trouble::StartCache => self.cache_again().await,
-            Trouble::ProviderDown => self.control(json!({ "down": true })).await,
-            Trouble::ProviderSlow => self.control(json!({ "latency_ms": 700 })).await,
-            Trouble::ProviderFine => self.control(json!({ "down": false, "latency_ms": 0 })).await,
-            Trouble::HoldEvents => self.control(json!({ "hold_webhooks": true })).await,
-            Trouble::ReleaseEvents => self.control(json!({ "hold_webhooks": false })).await,
-            Trouble::Expire => self.expire().await,
-            Trouble::Pause(ms) => tokio::time::sleep(Duration::from_millis(ms)).await,
-            Trouble::Flush
-            | Trouble::Poison
-            | Trouble::Remember
-            | Trouble::Restore
-            | Trouble::Freeze
-            | Trouble::StopCache => {}
-        }
-    }
-
-    async fn cache_again(&mut self) {
-        if std::mem::take(&mut self.cache_stopped) {
-            self.redis.stop();
-            self.redis.start_again().await;
-        }
-    }
-
-    /// Each value under the next one's name, and one that is nobody's.
-    async fn poison(&self) {
-        let values = self.redis.dump().await;
-        for (number, (name, _, _)) in values.iter().enumerate() {
-            let (_, other, _) = &values[(number + 1) % values.len()];
-            match number % 3 {
-                0 => self.redis.put(name, b"{\"status\":201,\"body\":\"stolen\"}").await,
-                _ => self.redis.put(name, other).await,
-            }
-        }
-    }
-
-    async fn control(&self, change: Value) {
-        let answer =
-            Request::new("POST", "/_control").json(&change).ask(self.provider.port()).await;
-        assert_eq!(answer.unwrap().status, 200);
-    }
-
-    async fn expire(&self) {
-        let statement = r#"update "order" set reserved_until = clock_timestamp() - interval '1 second'
-                           where status = 'pending'"#;
-        let mut conn = self.database.connect().await;
-        // A payment that holds the row is a reason to wait, not to fail.
-        conn.execute(AssertSqlSafe(statement)).await.unwrap();
     }
 
     /// Nothing goes wrong any more: every request gets its reply, and everything adds up.

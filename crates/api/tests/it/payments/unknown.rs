@@ -47,16 +47,19 @@ async fn an_outcome_that_nobody_knows_is_called_so_until_the_provider_tells() {
     app.finish().await;
 }
 
+/// How often the provider was called about charges.
+async fn charge_calls(app: &TestApp, method: &str) -> usize {
+    let calls = app.provider_calls().await;
+    calls.iter().filter(|call| call["method"] == method && call["path"] == "/charges").count()
+}
+
 /// It may have charged: only its word that it has nothing would be a reason to send again.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_may_have_been_charged_is_not_sent_again_to_a_provider_that_says_nothing() {
     let app = TestApp::with(|options| options.provider_timeout_ms(1000)).await;
     let shopper = app.shopper().await;
     let order = shopper.order("K").await;
-    let calls = async |method: &str| {
-        let calls = app.provider_calls().await;
-        calls.iter().filter(|call| call["method"] == method && call["path"] == "/charges").count()
-    };
+    let calls = async |method: &str| charge_calls(&app, method).await;
     let told = tokio::join!(shopper.pay(&order, "P", "pm_card_lost_answer"), async {
         eventually("it was sent", async || calls("POST").await == 1).await;
         app.provider(json!({ "down": true })).await;
@@ -82,10 +85,7 @@ async fn a_charge_of_another_amount_settles_nothing_until_it_is_put_right() {
     app.traffic.expect_failures();
     let shopper = app.shopper().await;
     let order = shopper.order("K").await;
-    let calls = async |method: &str| {
-        let calls = app.provider_calls().await;
-        calls.iter().filter(|call| call["method"] == method && call["path"] == "/charges").count()
-    };
+    let calls = async |method: &str| charge_calls(&app, method).await;
     let told = tokio::join!(shopper.pay(&order, "P", "pm_card_lost_answer"), async {
         eventually("it was sent", async || calls("POST").await == 1).await;
         app.execute("update provider.charge set amount = amount - 1").await;

@@ -142,10 +142,7 @@ async fn what_an_event_settled_before_its_own_request_is_still_the_first_answer(
 
 #[tokio::test]
 async fn a_charge_under_a_key_that_was_given_back_is_shown_and_goes_back_once() {
-    let sender = Sender::new().await;
-    let shopper = sender.app.new_account().await;
-    let order = shopper.order("order").await;
-    let succeeded = charged_under_a_key_given_back(&sender, &order).await;
+    let (sender, shopper, order, succeeded) = given_back().await;
     assert_eq!(sender.outcome("e1", &succeeded).await, "applied");
     assert_eq!(sender.outcome("e2", &succeeded).await, "ignored: known already");
     sender.app.recover().await;
@@ -158,10 +155,7 @@ async fn a_charge_under_a_key_that_was_given_back_is_shown_and_goes_back_once() 
 
 #[tokio::test]
 async fn a_charge_of_nothing_is_an_anomaly() {
-    let sender = Sender::new().await;
-    let shopper = sender.app.new_account().await;
-    let order = shopper.order("order").await;
-    let succeeded = charged_under_a_key_given_back(&sender, &order).await;
+    let (sender, _, _, succeeded) = given_back().await;
     for amount in [0, -500] {
         let mut told = succeeded.clone();
         told["data"]["amount"]["amount"] = json!(amount);
@@ -176,11 +170,8 @@ async fn a_charge_of_nothing_is_an_anomaly() {
 /// The charge was made there by hand as well, and its own event is late.
 #[tokio::test]
 async fn a_refund_that_is_told_before_its_charge_is_asked_for_again_and_not_lost() {
-    let sender = Sender::new().await;
+    let (sender, _, _, succeeded) = given_back().await;
     sender.app.traffic.expect_failures();
-    let shopper = sender.app.new_account().await;
-    let order = shopper.order("order").await;
-    let succeeded = charged_under_a_key_given_back(&sender, &order).await;
     let mut back = sender.refund_at_the_provider(&succeeded["data"], "by-hand", 200).await;
     assert_eq!(sender.outcome("old", &back).await, "anomaly: no such charge");
     back["data"]["created_at"] = json!(sender.app.app().clock.now().format(&Rfc3339).unwrap());
@@ -196,11 +187,8 @@ async fn a_refund_that_is_told_before_its_charge_is_asked_for_again_and_not_lost
 /// The provider says for good that it will not do it.
 #[tokio::test]
 async fn money_that_does_not_go_back_by_itself_raises_an_alarm_and_is_sent_by_hand() {
-    let sender = Sender::new().await;
+    let (sender, _, order, succeeded) = given_back().await;
     sender.app.traffic.expect_failures();
-    let shopper = sender.app.new_account().await;
-    let order = shopper.order("order").await;
-    let succeeded = charged_under_a_key_given_back(&sender, &order).await;
     assert_eq!(sender.outcome("e1", &succeeded).await, "applied");
     let mut conn = sender.app.database.connect().await;
     let (provider_key, payment): (String, String) = sqlx::query_as(
@@ -230,11 +218,8 @@ async fn money_that_does_not_go_back_by_itself_raises_an_alarm_and_is_sent_by_ha
 /// Whoever comes second is told to come again, and finds it known.
 #[tokio::test(flavor = "multi_thread")]
 async fn events_that_tell_at_once_of_a_charge_that_nobody_knows_book_it_once() {
-    let sender = Sender::new().await;
+    let (sender, _, _, succeeded) = given_back().await;
     sender.app.traffic.expect_failures();
-    let shopper = sender.app.new_account().await;
-    let order = shopper.order("order").await;
-    let succeeded = charged_under_a_key_given_back(&sender, &order).await;
     let sender = Arc::new(sender);
     let events = (0..12).map(|number| {
         let (sender, succeeded) = (Arc::clone(&sender), succeeded.clone());
@@ -252,16 +237,20 @@ async fn events_that_tell_at_once_of_a_charge_that_nobody_knows_book_it_once() {
     sender.finish().await;
 }
 
-/// The provider has a charge for an order, and we have none; what it tells of it.
-async fn charged_under_a_key_given_back(sender: &Sender, order: &str) -> Value {
+/// The provider has a charge for an order, under a key that we have not any more; what it tells of it.
+async fn given_back() -> (Sender, Caller, String, Value) {
+    let sender = Sender::new().await;
+    let shopper = sender.app.new_account().await;
+    let order = shopper.order("order").await;
     let request = ChargeRequest {
         provider_key: "given-back".to_owned(),
-        reference: order.to_owned(),
+        reference: order.clone(),
         amount: Money::new(500, Currency::Usd),
         payment_method: "pm_card_ok".to_owned(),
     };
     sender.provider.charge(&request).await;
-    event("succeeded", &sender.charge(order).await)
+    let succeeded = event("succeeded", &sender.charge(&order).await);
+    (sender, shopper, order, succeeded)
 }
 
 #[tokio::test]
