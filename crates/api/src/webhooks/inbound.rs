@@ -33,8 +33,9 @@ use crate::guard;
 use crate::operation::Stop;
 use crate::problem::{Code, Problem};
 
-/// What a charge that nobody knows violates when it is written down twice.
-const STRAY: &str = "payment_provider_key_key";
+/// What an event about a charge that nobody knows violates when a repeat of the request that made it
+/// has just written the payment down again.
+const BEGUN: &str = "payment_provider_key_key";
 const ID_BYTES_MAX: usize = 255;
 const WORD_BYTES_MAX: usize = 100;
 
@@ -188,8 +189,7 @@ fn later(stop: Stop) -> Problem {
     match stop {
         Stop::Refused(problem) | Stop::Passing(problem) => problem,
         Stop::Taken | Stop::Overtaken => changing(),
-        // Another event has just written down the charge that this one tells of too.
-        Stop::Database(error) if db::violated(&error) == Some(STRAY) => changing(),
+        Stop::Database(error) if db::violated(&error) == Some(BEGUN) => changing(),
         Stop::Database(error) => Problem::from(error),
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use api::provider::client::{ChargeRequest, RefundRequest};
 use domain::{Currency, Money};
 use serde_json::{Value, json};
+use sqlx::{Connection as _, Executor as _};
 use time::format_description::well_known::Rfc3339;
 use tracing::Level;
 
@@ -163,6 +164,34 @@ async fn a_charge_of_nothing_is_an_anomaly() {
         assert_eq!(outcome, "anomaly: a charge of nothing");
     }
     assert_eq!(sender.outcome("e500", &succeeded).await, "applied");
+    sender.app.recover().await;
+    sender.finish().await;
+}
+
+/// The key was given back, and a repeat of its request writes the payment down while the event is
+/// about to.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_that_meets_a_repeat_of_its_request_is_asked_for_again() {
+    let (sender, _, _, succeeded) = given_back().await;
+    sender.app.traffic.expect_failures();
+    let mut conn = sender.app.database.connect().await;
+    let mut repeat = conn.begin().await.unwrap();
+    repeat.execute(r#"select from "order" for update"#).await.unwrap();
+    let answer = tokio::join!(sender.send("e1", &succeeded), async {
+        let waiting = "select count(*) from pg_stat_activity
+                       where datname = current_database() and wait_event_type = 'Lock'";
+        eventually("it waits", async || sender.app.number(waiting).await == 1).await;
+        let written = "insert into payment (id, order_id, account_id, made_by, key, provider_key,
+                                            status, amount, currency, payment_method, created_at)
+                       select gen_random_uuid(), id, account_id, made_by, 'P', 'given-back',
+                              'processing', total, currency, 'pm_card_ok', created_at
+                       from \"order\"";
+        repeat.execute(written).await.unwrap();
+        repeat.commit().await.unwrap();
+    });
+    answer.0.problem(503, "busy");
+    sender.app.execute("delete from payment").await;
+    assert_eq!(sender.outcome("e1", &succeeded).await, "applied");
     sender.app.recover().await;
     sender.finish().await;
 }
