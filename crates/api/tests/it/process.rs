@@ -142,7 +142,8 @@ impl Payonce {
         self.folder.path().join("log")
     }
 
-    /// The most memory it ever had, in bytes.
+    /// The most memory it ever had, in bytes. The kernel counts by the page only now and then: two
+    /// readings of a process that did not grow may differ either way (`man 5 proc_pid_status`).
     #[cfg(target_os = "linux")]
     pub(crate) fn most_memory(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
