@@ -20,7 +20,7 @@ use crate::config::{Limits, Mail, Timing};
 use crate::db::{self, Db};
 use crate::fault;
 use crate::mail::smtp::Mailer;
-use crate::operation::{Answer, Repeats};
+use crate::operation::{Answer, Lookups, Repeats};
 use crate::presses::Presses;
 use crate::problem::Problem;
 use crate::provider::client::ProviderClient;
@@ -53,6 +53,8 @@ pub struct Shared {
     pub flights: Flights<Answer>,
     /// Whether to expect that a key is known already.
     pub repeats: Repeats,
+    /// Look-ups in the database that share a statement.
+    pub lookups: Lookups,
     /// What repeats were told, until it is written.
     pub presses: Presses,
     /// Finished replies in memory.
@@ -135,6 +137,7 @@ impl App {
             limits: ingredients.limits,
             clients: ingredients.clients,
             clock,
+            lookups: Lookups::new(db.lane_count()),
             db,
             flights: Flights::new(FLIGHTS_MAX),
             repeats: Repeats::default(),

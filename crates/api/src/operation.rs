@@ -6,6 +6,7 @@
 
 mod decide;
 mod lead;
+mod lookups;
 mod refusals;
 mod repeats;
 
@@ -20,6 +21,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use self::lead::Leader;
+pub use self::lookups::Lookups;
 pub use self::refusals::{in_progress, outcome_unknown};
 use self::refusals::{lost, reused};
 pub use self::repeats::Repeats;
@@ -51,6 +53,12 @@ pub trait Operation: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Finished, Stop>> + Send {
         // Only operations of two phases leave unfinished records.
         std::future::ready(Err(Stop::Passing(Problem::internal(&"nothing to resume"))))
+    }
+
+    /// The order or payment it acts on, where a merchant may act on another's: whoever is no merchant
+    /// any more is not told an old reply about it.
+    fn shared(&self) -> Option<Uuid> {
+        None
     }
 
     /// What a request is told while nobody knows what became of `subject`.

@@ -15,7 +15,7 @@ mod row;
 
 use std::time::Duration;
 
-use sqlx::postgres::PgConnection;
+use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{FromRow, Row};
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -60,6 +60,22 @@ pub struct Ending<'a> {
     pub retention: Duration,
 }
 
+/// The columns of [`Found`].
+macro_rules! found {
+    ($before:literal, $after:literal) => {
+        concat!(
+            $before,
+            " fingerprint, marks, state, fence, attempts, subject, resource, created_at, lease_until,
+              finished_at, expires_at, status, headers, body, clock_timestamp() as now
+              from idempotency_record where ",
+            $after
+        )
+    };
+}
+
+/// The record of a key, and the database's time when it was read.
+pub type Found = (Record, OffsetDateTime);
+
 /// The record of a key and the database's time, in one look.
 ///
 /// # Errors
@@ -67,18 +83,51 @@ pub struct Ending<'a> {
 pub async fn find(
     connection: &mut PgConnection,
     identity: &Identity,
-) -> sqlx::Result<Option<(Record, OffsetDateTime)>> {
-    let row = sqlx::query(
-        "select fingerprint, marks, state, fence, attempts, subject, resource, created_at,
-                lease_until, finished_at, expires_at, status, headers, body,
-                clock_timestamp() as now
-         from idempotency_record where scope = $1 and key = $2",
-    )
-    .bind(identity.scope.as_bytes())
-    .bind(identity.key.as_str())
-    .fetch_optional(connection)
+) -> sqlx::Result<Option<Found>> {
+    let row = sqlx::query(found!("select", "scope = $1 and key = $2"))
+        .bind(identity.scope.as_bytes())
+        .bind(identity.key.as_str())
+        .fetch_optional(connection)
+        .await?;
+    row.map(|row| found_in(&row)).transpose()
+}
+
+/// The same for several keys in one statement; what was found stands where its key stood.
+///
+/// Two things are there for the planner alone. `offset 0` keeps it one look into the index for each
+/// key: joined to a list whose length it has to guess, it may prefer to read the whole table. The
+/// inner `select`s hide that length: seeing it, it would plan anew for each list.
+///
+/// # Errors
+/// As [`find`]; one row that cannot be read spoils all.
+pub async fn find_each(
+    connection: &mut PgConnection,
+    identities: &[&Identity],
+) -> sqlx::Result<Vec<Option<Found>>> {
+    let scopes: Vec<&[u8]> = identities.iter().map(|wanted| wanted.scope.as_bytes()).collect();
+    let keys: Vec<&str> = identities.iter().map(|wanted| wanted.key.as_str()).collect();
+    let rows = sqlx::query(found!(
+        "select wanted.place, found.* from unnest((select $1::bytea[]), (select $2::text[]))
+             with ordinality as wanted (scope, key, place)
+         cross join lateral (select",
+        "scope = wanted.scope and key = wanted.key offset 0) as found"
+    ))
+    .bind(scopes)
+    .bind(keys)
+    .fetch_all(connection)
     .await?;
-    row.map(|row| Ok((Record::from_row(&row)?, row.try_get("now")?))).transpose()
+    let mut all = vec![None; identities.len()];
+    for row in rows {
+        let place = usize::try_from(row.try_get::<i64, _>("place")?).unwrap_or_default();
+        let slot =
+            all.get_mut(place.wrapping_sub(1)).expect("a row for each key that was asked for");
+        *slot = Some(found_in(&row)?);
+    }
+    Ok(all)
+}
+
+fn found_in(row: &PgRow) -> sqlx::Result<Found> {
+    Ok((Record::from_row(row)?, row.try_get("now")?))
 }
 
 /// Inserts a finished record: the last statement of a single-phase operation.

@@ -31,8 +31,23 @@ pub(super) enum Decision {
     },
 }
 
-/// Asks the database; a connection that died in the pool is no reason to fail.
+/// Asks the database, with others where repeats are likely: what they wait for is a record that is
+/// there. Everything else is seen to alone.
 pub(super) async fn decide(app: &App, claim: &Claim) -> sqlx::Result<Decision> {
+    if app.repeats.are_likely()
+        && let Some(Some((record, now))) = app.lookups.find(&app.db, &claim.identity).await
+    {
+        let attempts = record.attempts;
+        match record.admit(claim, now) {
+            Admission::Expired => {}
+            admission => return Ok(by_record(admission, attempts)),
+        }
+    }
+    decide_alone(app, claim).await
+}
+
+/// A connection that died in the pool is no reason to fail.
+async fn decide_alone(app: &App, claim: &Claim) -> sqlx::Result<Decision> {
     let mut conn = match app.db.connection().await {
         Err(error) if db::is_disconnect(&error) => {
             app.db.forget_idle();
