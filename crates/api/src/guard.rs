@@ -19,10 +19,12 @@ use idempotency::canonical::Canonical;
 use idempotency::fingerprint::Body;
 use idempotency::{Claim, Identity, Key, KeyError, Parts, Scope, prefer};
 use serde::de::DeserializeOwned;
+use uuid::Uuid;
 
 use crate::accounts::{Account, Role, bearer};
 use crate::app::App;
 use crate::fault;
+use crate::made_by;
 use crate::operation::{self, Answer, Asked, Operation, Source, Stop};
 use crate::problem::{Code, Problem};
 
@@ -117,6 +119,8 @@ impl Guarded {
     /// # Errors
     /// The problem that the request ran into.
     pub async fn perform<O: Operation>(self, operation: O) -> Result<HttpResponse, Problem> {
+        let scope = self.claim.identity.scope.clone();
+        let shared = operation.shared();
         let asked = Asked { claim: self.claim, path: self.path.clone(), wait: self.wait };
         let answer = if self.forbidden {
             forbid(operation::perform(&self.app, asked, Forbidden).await)
@@ -124,6 +128,13 @@ impl Guarded {
             let performed = operation::perform(&self.app, asked, operation);
             fault::for_request(self.request.headers(), performed).await
         };
+        if let (Some(object), Some(account)) = (shared, &self.account)
+            && matches!(&answer, Answer::Finished(_, source) if *source != Source::Executed)
+        {
+            still_theirs(&self.app, account, &scope, object)
+                .await
+                .map_err(|problem| problem.at(&self.path))?;
+        }
         let mut response = match answer {
             Answer::Finished(finished, source) => {
                 idempotency::actix::respond(&finished, source != Source::Executed)
@@ -139,6 +150,24 @@ impl Guarded {
             response.headers_mut().insert(idempotency::actix::PREFERENCE_APPLIED, applied);
         }
         Ok(response)
+    }
+}
+
+/// Whoever acted on another's object as a merchant, and is none any more, is not told how it went.
+async fn still_theirs(
+    app: &App,
+    account: &Account,
+    scope: &Scope,
+    object: Uuid,
+) -> Result<(), Problem> {
+    if account.is_merchant() {
+        return Ok(());
+    }
+    let mut conn = app.db.connection().await?;
+    let own = made_by::is_own(&mut conn, object, account.id, scope).await;
+    match conn.end(own)? {
+        true => Ok(()),
+        false => Err(Problem::not_found()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a key made, after its record is gone: resources remember who made them, and under which key.
 
 use domain::{AccountId, OrderId, PaymentId, RefundId, StockMovementId, WebhookEndpointId};
-use idempotency::Identity;
+use idempotency::{Identity, Scope};
 use sqlx::{PgConnection, Row};
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -56,4 +56,30 @@ pub async fn resource(
         }
     };
     Ok(Some(Made { path, created_at: row.try_get("created_at")? }))
+}
+
+/// Whether an order, or the order of a payment, belongs to this account or was made by it. Signing in
+/// moves what a guest owns, and nobody can move what he made.
+///
+/// # Errors
+/// Those of the database.
+pub async fn is_own(
+    connection: &mut PgConnection,
+    object: Uuid,
+    account: AccountId,
+    scope: &Scope,
+) -> sqlx::Result<bool> {
+    sqlx::query_scalar(
+        r#"select exists (
+               select from "order" where id = $1 and (account_id = $2 or made_by = $3)
+               union all
+               select from payment p join "order" o on o.id = p.order_id
+               where p.id = $1 and (o.account_id = $2 or o.made_by = $3)
+           )"#,
+    )
+    .bind(object)
+    .bind(account.uuid())
+    .bind(scope.as_bytes())
+    .fetch_one(connection)
+    .await
 }

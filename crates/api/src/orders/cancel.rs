@@ -3,6 +3,7 @@
 use actix_web::HttpResponse;
 use domain::OrderId;
 use idempotency::{Claim, Finished, Outcome, Reply};
+use uuid::Uuid;
 
 use super::{Order, OrderBody, refused, sql};
 use crate::accounts::Account;
@@ -62,6 +63,10 @@ impl Operation for Cancel {
             operation::commit(app, tx, claim, ended).await
         })
         .await
+    }
+
+    fn shared(&self) -> Option<Uuid> {
+        self.order.as_ref().ok().map(|id| id.uuid())
     }
 }
 

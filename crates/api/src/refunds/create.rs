@@ -97,6 +97,10 @@ impl Operation for Create {
         two_phase::resume::<Refund>(app, attempt, 2).await
     }
 
+    fn shared(&self) -> Option<Uuid> {
+        self.payment.as_ref().ok().map(|id| id.uuid())
+    }
+
     fn unknown(subject: Uuid) -> Problem {
         Refund::unknown(subject)
     }

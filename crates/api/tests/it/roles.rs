@@ -285,6 +285,58 @@ async fn what_is_somebody_elses_looks_like_what_is_not_there() {
     stage.app.finish().await;
 }
 
+/// A role is looked at again before an old reply is told, also on routes that are not for it alone.
+#[tokio::test]
+async fn who_is_no_merchant_any_more_is_not_told_what_was_done_to_others() {
+    let mut stage = Stage::set().await;
+    let clerk = stage.app.new_account().await;
+    let id = clerk.account().id.uuid();
+    let role = |role: &str| format!("update account set role = '{role}' where id = '{id}'");
+    stage.app.execute(role("merchant")).await;
+    let [open, paid] = [stage.owner.order("open").await, stage.owner.order("paid").await];
+    let payment = stage.owner.pay(&paid, "pay", "pm_card_ok").await.expect(201).text("id");
+    let own = clerk.order("own").await;
+    let part = json!({ "amount": { "amount": 1, "currency": "USD" } });
+    let asked = [
+        (format!("/v1/orders/{open}/cancel"), None, 200),
+        (format!("/v1/orders/{paid}/cancel"), None, 409),
+        (format!("/v1/payments/{payment}/refunds"), Some(part), 201),
+        (format!("/v1/orders/{own}/cancel"), None, 200),
+    ];
+    let ask = async |number: usize| {
+        let (path, body, _) = &asked[number];
+        match body {
+            Some(body) => clerk.post(path, &format!("clerk-{number}"), body).await,
+            None => clerk.post_empty(path, &format!("clerk-{number}")).await,
+        }
+    };
+    let mut told = Vec::new();
+    for (number, (_, _, status)) in asked.iter().enumerate() {
+        told.push(ask(number).await.expect(*status));
+    }
+
+    stage.app.execute(role("shopper")).await;
+    stage.app.restart().await;
+    let before = stage.app.number(ROWS).await;
+    // Out of the database, then out of memory.
+    for _ in 0..2 {
+        for number in 0..3 {
+            let refused = ask(number).await.problem(404, "not_found");
+            let body = String::from_utf8(refused.body.clone()).unwrap();
+            assert!(!body.contains("ada@") && !body.contains("enamel-mug"), "{body}");
+        }
+        ask(3).await.replays(&told[3]);
+    }
+    assert_eq!(stage.app.number(ROWS).await, before);
+
+    stage.app.execute(role("merchant")).await;
+    stage.app.restart().await;
+    for (number, told) in told.iter().enumerate() {
+        ask(number).await.replays(told);
+    }
+    stage.app.finish().await;
+}
+
 #[tokio::test]
 async fn a_list_shows_nothing_of_others() {
     let stage = Stage::set().await;
