@@ -96,8 +96,6 @@ impl Db {
                 ("tcp_keepalives_count", "3"),
                 ("client_connection_check_interval", "2s"),
                 ("timezone", "UTC"),
-                // A notice that nobody logs makes the log forget the event after it.
-                ("client_min_messages", "warning"),
             ])
         });
         let losses = Arc::<AtomicU64>::default();
@@ -121,7 +119,17 @@ impl Db {
     }
 
     fn lane(&self) -> &managed::Pool<Opener> {
-        &self.lanes[lanes::own(self.lanes.len())]
+        &self.lanes[self.lane_number()]
+    }
+
+    /// Which lane this thread borrows from.
+    pub fn lane_number(&self) -> usize {
+        lanes::own(self.lanes.len())
+    }
+
+    /// How many lanes there are.
+    pub fn lane_count(&self) -> usize {
+        self.lanes.len()
     }
 
     /// A connection for single statements.

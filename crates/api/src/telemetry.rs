@@ -36,9 +36,9 @@ fn written(log: &Log) -> anyhow::Result<Listener> {
     })
 }
 
-/// Noise unless asked for: notices of Postgres ("already exists, skipping"), workers that start.
+/// Noise unless asked for: workers that start.
 fn filter(text: &str) -> anyhow::Result<EnvFilter> {
-    EnvFilter::try_new(format!("sqlx::postgres::notice=warn,actix_server=warn,{text}"))
+    EnvFilter::try_new(format!("actix_server=warn,{text}"))
         .map_err(|_| anyhow!("RUST_LOG cannot be read: write it as `info` or `info,sqlx=debug`"))
 }
 

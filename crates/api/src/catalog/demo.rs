@@ -52,6 +52,19 @@ pub async fn insert(conn: &mut PgConnection, clock: &Clock) -> anyhow::Result<()
     Ok(())
 }
 
+/// Whether the demo's accounts are in this database.
+///
+/// # Errors
+/// Those of the database.
+pub async fn was_here(conn: &mut PgConnection) -> sqlx::Result<bool> {
+    for email in [SHOPPER, MERCHANT] {
+        if accounts::sql::by_email(conn, email).await?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 async fn insert_account(
     conn: &mut PgConnection,
     clock: &Clock,

@@ -28,9 +28,12 @@ impl FromStr for Hosts {
 
     fn from_str(url: &str) -> anyhow::Result<Self> {
         let urls = each(url).context("it has no host")?;
-        let all: Result<Vec<_>, _> =
-            urls.iter().map(|url| PgConnectOptions::from_str(url)).collect();
-        let all = all?;
+        let options = |url: &String| {
+            // A notice that nobody logs makes the log forget the event after it.
+            let quiet = [("client_min_messages", "warning")];
+            PgConnectOptions::from_str(url).map(|options| options.options(quiet))
+        };
+        let all = urls.iter().map(options).collect::<Result<Vec<_>, _>>()?;
         ensure!(!all.is_empty(), "it has no host");
         Ok(Self { all: all.into(), last: Arc::default() })
     }

@@ -4,6 +4,7 @@ use api::accounts::session::{self, Kind};
 use serde_json::{Value, json};
 
 use crate::app::{PASSWORD, TestApp, eventually, together};
+use crate::process::{Database, Launch};
 
 fn wish(email: &str) -> Value {
     json!({ "email": email, "password": "a password of some length", "name": "Ada" })
@@ -204,4 +205,18 @@ async fn a_session_ends_when_its_time_is_over() {
     app.execute("update session set expires_at = clock_timestamp()").await;
     shopper.get("/v1/accounts/me").await.problem(401, "unauthenticated");
     app.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shop_on_a_demos_database_says_so() {
+    let database = Database::start();
+    database.create("shop").await;
+    let serve = Launch::new("serve", &database.url("shop")).flag("--port=0");
+    let shop = || serve.clone().flag("--no-demo").flag("--provider-url=http://127.0.0.1:9").start();
+    let warns = |log: &str| log.contains("a password that everybody knows");
+    let before = shop();
+    drop(serve.clone().flag("--demo").flag("--provider-port=0").start());
+    let after = shop();
+    eventually("the warning", async || warns(&after.log())).await;
+    assert!(!warns(&before.log()));
 }
