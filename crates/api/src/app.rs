@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 
 use crate::accounts::Sessions;
 use crate::budget::Budgets;
-use crate::catalog::Catalogue;
+use crate::catalog::{Catalogue, demo};
 use crate::clock::Clock;
 use crate::config::{Limits, Mail, Timing};
 use crate::db::{self, Db};
@@ -176,6 +176,11 @@ impl App {
         task: impl Future<Output = T> + Send + 'static,
     ) -> tokio::task::JoinHandle<T> {
         self.runtime.spawn(task)
+    }
+
+    /// Whether an account with this e-mail exists here: the demo's do only where there is a demo.
+    pub fn knows(&self, email: Option<&str>) -> bool {
+        self.demo || email.is_none_or(|email| !demo::ACCOUNTS.contains(&email))
     }
 
     /// Asks the database for the time again.

@@ -125,16 +125,6 @@ async fn application(
         app.catalogue.reload(&mut conn).await?;
         conn.done();
         app.lab.get_or_init(|| lab(parts));
-    } else {
-        let mut conn = app.db.connection().await?;
-        if demo::was_here(&mut conn).await? {
-            tracing::warn!(
-                "this database was a demo's: its accounts {} and {} have a password that everybody knows",
-                demo::SHOPPER,
-                demo::MERCHANT
-            );
-        }
-        conn.done();
     }
     Ok(app)
 }

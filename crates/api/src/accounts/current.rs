@@ -70,7 +70,7 @@ pub async fn sign_in(app: &App, wish: &CreateSession, kind: Kind) -> Result<Toke
     let found = sql::by_email(&mut conn, &email).await;
     let (account, hash) = conn.end(found)?.unzip();
     let fits = password::verify(wish.password.clone(), hash).await?;
-    let Some(account) = account.filter(|_| fits) else {
+    let Some(account) = account.filter(|_| fits && app.knows(Some(&email))) else {
         return Err(Problem::new(Code::Unauthenticated, "E-mail and password do not fit."));
     };
     let mut conn = app.db.connection().await?;

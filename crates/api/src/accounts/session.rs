@@ -87,6 +87,7 @@ impl Sessions {
         let found = sql::by_session(&mut conn, &hash, kind.as_str());
         let account = db::answered(db::SILENCE, found).await;
         let account = conn.end(account)?;
+        let account = account.filter(|account| app.knows(account.email.as_deref()));
         if let Some(account) = &account
             && self.closed.load(Ordering::Acquire) == closed
         {

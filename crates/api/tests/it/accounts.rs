@@ -1,10 +1,11 @@
 //! Accounts and sessions: one account for an e-mail, and tokens that open what they are for.
 
 use api::accounts::session::{self, Kind};
+use api::catalog::demo;
+use api::webhooks::deliver;
 use serde_json::{Value, json};
 
 use crate::app::{PASSWORD, TestApp, eventually, together};
-use crate::process::{Database, Launch};
 
 fn wish(email: &str) -> Value {
     json!({ "email": email, "password": "a password of some length", "name": "Ada" })
@@ -208,15 +209,37 @@ async fn a_session_ends_when_its_time_is_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_shop_on_a_demos_database_says_so() {
-    let database = Database::start();
-    database.create("shop").await;
-    let serve = Launch::new("serve", &database.url("shop")).flag("--port=0");
-    let shop = || serve.clone().flag("--no-demo").flag("--provider-url=http://127.0.0.1:9").start();
-    let warns = |log: &str| log.contains("a password that everybody knows");
-    let before = shop();
-    drop(serve.clone().flag("--demo").flag("--provider-port=0").start());
-    let after = shop();
-    eventually("the warning", async || warns(&after.log())).await;
-    assert!(!warns(&before.log()));
+async fn the_demos_accounts_are_nobody_outside_the_demo() {
+    let mut app = TestApp::start().await;
+    let (merchant, other) = (app.merchant().await, app.new_account().await);
+    let endpoint = json!({ "url": "http://127.0.0.1:9/", "events": ["order.cancelled"] });
+    merchant.post("/v1/webhook-endpoints", "endpoint", &endpoint).await.expect(201);
+    let anybody = app.anonymous();
+    let sign_in = async |email: &str, password: &str| {
+        let body = json!({ "email": email, "password": password });
+        anybody.request("POST", "/v1/sessions").json(&body).send().await
+    };
+    let token = sign_in(demo::MERCHANT, PASSWORD).await.expect(201).text("token");
+    app.traffic.keep_secret(&token);
+
+    app.options.limited = true;
+    app.restart().await;
+    let order = other.order("order").await;
+    other.post_empty(&format!("/v1/orders/{order}/cancel"), "cancel").await.expect(200);
+    let sent = deliver::run_once(app.app()).await.unwrap();
+    assert_eq!((sent.taken, sent.delivered), (1, 0));
+    assert_eq!(app.number("select count(*) from delivery where state = 'dead'").await, 1);
+    for email in demo::ACCOUNTS {
+        let right = sign_in(email, PASSWORD).await.problem(401, "unauthenticated");
+        let wrong = sign_in(email, "not the password").await.problem(401, "unauthenticated");
+        assert_eq!(right.body, wrong.body);
+    }
+    for known in [&merchant, &anybody.bearing(&token)] {
+        known.get(&format!("/v1/orders/{order}")).await.problem(401, "unauthenticated");
+    }
+
+    app.options.limited = false;
+    app.restart().await;
+    merchant.get(&format!("/v1/orders/{order}")).await.expect(200);
+    app.finish().await;
 }

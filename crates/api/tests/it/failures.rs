@@ -161,7 +161,7 @@ async fn an_outcome_that_stays_unknown_raises_an_alarm_and_is_never_given_up() {
 async fn a_refusal_that_passes_is_not_remembered() {
     let app = TestApp::with(crate::app::Options::limited).await;
     app.traffic.expect_failures();
-    let shopper = app.shopper().await;
+    let shopper = app.new_account().await;
     let body = basket(&[("enamel-mug", 1)]);
     let known = shopper.post("/v1/orders", "known", &body).await.expect(201);
 

@@ -25,6 +25,8 @@ pub struct Due {
     pub sealed_secret: Vec<u8>,
     /// The endpoint was deleted after the event.
     pub deleted: bool,
+    /// The e-mail of whose it is.
+    pub owner: Option<String>,
     /// The bytes, the same on every attempt.
     pub body: Vec<u8>,
 }
@@ -38,6 +40,7 @@ impl<'r> FromRow<'r, PgRow> for Due {
             url: row.try_get("url")?,
             sealed_secret: row.try_get("sealed_secret")?,
             deleted: row.try_get("deleted")?,
+            owner: row.try_get("owner")?,
             body: row.try_get("body")?,
         })
     }
@@ -70,7 +73,8 @@ pub async fn claim(conn: &mut PgConnection) -> sqlx::Result<Option<Due>> {
          join event e on e.id = due.event_id
          where d.event_id = due.event_id and d.endpoint_id = due.endpoint_id
          returning d.event_id, d.endpoint_id, d.attempts, w.url, w.sealed_secret,
-                   w.deleted_at is not null or owner.role <> 'merchant' as deleted, e.body",
+                   w.deleted_at is not null or owner.role <> 'merchant' as deleted,
+                   owner.email as owner, e.body",
     )
     .bind(LEASE_SECONDS)
     .bind(AT_ONCE_PER_ENDPOINT)
