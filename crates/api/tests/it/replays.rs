@@ -141,6 +141,35 @@ async fn many_who_repeat_at_once_each_get_their_own_answer() {
     app.finish().await;
 }
 
+/// A server that has forgotten a key meets a wrong request under it and the right one at once: the
+/// record decides which is which, not who came first.
+#[tokio::test]
+async fn a_retry_beside_a_wrong_request_gets_its_answer() {
+    const KEYS: u32 = 40;
+    let mut app = TestApp::start().await;
+    let shopper = app.shopper().await;
+    let ask = |number: u32, note: &str| {
+        let (shopper, note) = (shopper.clone(), note.to_owned());
+        async move {
+            let body = json!({ "lines": [{ "sku": "enamel-mug", "quantity": 1 }], "note": note });
+            shopper.post("/v1/orders", &format!("key-{number}"), &body).await
+        }
+    };
+    let mut first = Vec::new();
+    for number in 0..KEYS {
+        first.push(ask(number, "right").await.expect(201));
+    }
+    app.restart().await;
+    let all = (0..KEYS).flat_map(|number| ["wrong", "right"].map(|note| ask(number, note)));
+    for (number, answer) in together(all).await.into_iter().enumerate() {
+        match number % 2 {
+            0 => drop(answer.problem(422, "idempotency_key_reused")),
+            _ => answer.replays(&first[number / 2]),
+        }
+    }
+    app.finish().await;
+}
+
 #[tokio::test]
 async fn an_answer_proves_its_bytes_and_says_how_long_it_is_kept() {
     let app = TestApp::start().await;
