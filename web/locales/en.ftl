@@ -212,6 +212,7 @@ of-all = { $count } of { $all }
 open-run = Open this run
 beside-payonce = Compare with Payonce
 cell-queued = queued
+cell-not-run = not run yet
 cell-running = { $done } of { $all }
 cell-none = no result
 present-leave = Leave

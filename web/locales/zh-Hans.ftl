@@ -212,6 +212,7 @@ of-all = { $all } 格中 { $count } 格
 open-run = 打开这次运行
 beside-payonce = 与 Payonce 对比
 cell-queued = 排队
+cell-not-run = 尚未运行
 cell-running = { $done } / { $all }
 cell-none = 没有结果
 present-leave = 退出

@@ -55,6 +55,8 @@ pub(super) struct Setup {
     spacing: Option<u64>,
     run: Option<String>,
     other: Option<String>,
+    /// Which of the two is presented: `right`, else the left one.
+    side: Option<String>,
     step: Option<usize>,
     lang: Option<String>,
 }

@@ -39,11 +39,12 @@ async fn show(app: &App, request: &HttpRequest, setup: &Setup) -> Shown {
     let entered = Entered::new(app, request, Section::Lab, setup.lang.as_deref()).await?;
     let (words, matrix) = (entered.words, lab.matrix());
     let progress = matrix.progress();
+    let waiting = words.say(if progress.running { "cell-queued" } else { "cell-not-run" });
     let page = MatrixPage {
         page: entered.layout,
         w: words,
         heads: Fault::ALL.map(|fault| words.say(&format!("fault-{}", fault.name()))).to_vec(),
-        rows: Guard::ALL.map(|guard| row(words, matrix, guard)).to_vec(),
+        rows: Guard::ALL.map(|guard| row(words, matrix, guard, &waiting)).to_vec(),
         legend: Outcome::ALL.map(|outcome| legend(words, matrix, outcome)).to_vec(),
         running: progress.running,
         ever: progress.ever,
@@ -122,7 +123,7 @@ fn legend(words: &Words, matrix: &Matrix, outcome: Outcome) -> Legend {
     }
 }
 
-fn row(words: &Words, matrix: &Matrix, guard: Guard) -> Row {
+fn row(words: &Words, matrix: &Matrix, guard: Guard, waiting: &str) -> Row {
     let cells: Vec<Cell> = Fault::ALL.iter().map(|fault| matrix.cell(guard, *fault)).collect();
     let right = cells.iter().filter(|cell| is_right(cell)).count();
     let complete = cells.iter().all(|cell| matches!(cell, Cell::Done(_) | Cell::NoResult));
@@ -131,7 +132,7 @@ fn row(words: &Words, matrix: &Matrix, guard: Guard) -> Row {
         name: guard.name(),
         guard: words.say(&format!("guard-{}", guard.name())),
         is_ours: guard == Guard::Payonce,
-        cells: views.map(|(fault, cell)| view(words, guard, *fault, cell)).collect(),
+        cells: views.map(|(fault, cell)| view(words, guard, *fault, (cell, waiting))).collect(),
         right: match complete {
             true => words.with(
                 "of-all",
@@ -160,7 +161,8 @@ fn filling(done: usize, all: usize) -> String {
     )
 }
 
-fn view(words: &Words, guard: Guard, fault: Fault, cell: &Cell) -> CellView {
+/// A cell, and what is said of it before its turn.
+fn view(words: &Words, guard: Guard, fault: Fault, (cell, waiting): (&Cell, &str)) -> CellView {
     let fault_name = words.say(&format!("fault-{}", fault.name()));
     let open = |glyph: String, word: String| CellView {
         fault: fault_name.clone(),
@@ -174,7 +176,7 @@ fn view(words: &Words, guard: Guard, fault: Fault, cell: &Cell) -> CellView {
     };
     let plain = |word: String| open(DOTTED.to_owned(), word);
     match cell {
-        Cell::Queued => plain(words.say("cell-queued")),
+        Cell::Queued => plain(waiting.to_owned()),
         Cell::NoResult => plain(words.say("cell-none")),
         Cell::Running(done, all) => open(
             filling(*done, *all),

@@ -9,6 +9,7 @@ use super::code::Line;
 use super::side::{Charge, Side};
 use super::{Entered, Setup, lab};
 use crate::app::App;
+use crate::lab::Run;
 use crate::lab::diagram::{Clock, Look, Scene, draw, gutter};
 use crate::lab::verdict::{dollars, price};
 use crate::lab::words::Words;
@@ -27,9 +28,11 @@ async fn show(app: &App, request: &HttpRequest, setup: &Setup) -> Shown {
     let lab = lab(app)?;
     let entered = Entered::new(app, request, Section::Lab, setup.lang.as_deref()).await?;
     let words = entered.words;
-    let id = setup.run.as_deref().unwrap_or_default();
-    let run = lab.runs().get(id, &entered.owner()).ok_or_else(Problem::not_found)?;
-    let side = Side::of(&run, words).ok_or_else(Problem::not_found)?;
+    let find = |id: &Option<String>| lab.runs().get(id.as_deref()?, &entered.owner());
+    let (left, right) = (find(&setup.run), find(&setup.other));
+    let is_right = setup.side.as_deref() == Some("right");
+    let run = if is_right { &right } else { &left }.as_ref().ok_or_else(Problem::not_found)?;
+    let side = Side::of(run, words).ok_or_else(Problem::not_found)?;
     let scene = Scene::of(run.spec, &run.events(), words, false);
     let clock = Clock::new(scene.moments(), 1.0);
     let all = scene.arrows.len();
@@ -37,7 +40,9 @@ async fn show(app: &App, request: &HttpRequest, setup: &Setup) -> Shown {
     let arrow = scene.arrows.get(step - 1);
     let coins = scene.arrows.iter().take(step).filter_map(|arrow| arrow.coin).count();
     let charged = i64::try_from(coins).unwrap_or_default();
-    let address = |step: usize| format!("/lab/present?run={id}&step={step}");
+    let runs = runs_of(left.as_deref(), right.as_deref());
+    let shown = if is_right { "&side=right" } else { "" };
+    let address = |step: usize| format!("/lab/present?{runs}{shown}&step={step}");
     let mut layout = entered.layout;
     layout.theme = layout.theme.or(Some(Theme::Dark));
     let page = Present {
@@ -59,7 +64,7 @@ async fn show(app: &App, request: &HttpRequest, setup: &Setup) -> Shown {
         step: words.with("present-step", &[("step", &step.to_string()), ("all", &all.to_string())]),
         previous: (step > 1).then(|| address(step - 1)),
         next: (step < all).then(|| address(step + 1)),
-        leave: format!("{}&run={id}", Setup::address_of(run.spec)),
+        leave: lab_of(left.as_deref().unwrap_or(run), right.as_deref(), &runs),
         line: side.code.into_iter().find(|line| !line.class.is_empty()),
         file: side.file,
     };
@@ -80,12 +85,21 @@ fn boards(scene: &Scene, title: &str, words: &Words) -> String {
     sizes.map(board).concat()
 }
 
-impl Setup {
-    /// The page of the lab on which this one guard stands alone.
-    fn address_of(spec: crate::lab::Spec) -> String {
-        let (guard, fault) = (spec.guard.name(), spec.fault.name());
-        format!("/lab?left={guard}&right=&fault={fault}")
-    }
+/// The runs that stand on the page of the lab, as an address has them.
+fn runs_of(left: Option<&Run>, right: Option<&Run>) -> String {
+    let named = [("run", left), ("other", right)];
+    let named = named.into_iter().filter_map(|(name, run)| Some(format!("{name}={}", run?.id)));
+    named.collect::<Vec<_>>().join("&")
+}
+
+/// The page of the lab from which this was opened.
+fn lab_of(left: &Run, right: Option<&Run>, runs: &str) -> String {
+    let (guard, fault) = (left.spec.guard.name(), left.spec.fault.name());
+    let right = right.map_or("", |run| run.spec.guard.name());
+    let (clicks, spacing) = (left.spec.clicks, left.spec.spacing_ms);
+    format!(
+        "/lab?left={guard}&right={right}&fault={fault}&clicks={clicks}&spacing={spacing}&{runs}"
+    )
 }
 
 #[derive(Template)]

@@ -136,6 +136,27 @@ async fn the_presenter_goes_through_a_run_with_the_arrow_keys_and_leaves_with_es
     visit.end().await;
 }
 
+/// Whoever presents one of two comes back to both, each on its side.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_presenter_leaves_to_both_runs_it_came_from() {
+    let visit = Visit::new(Habits::default()).await;
+    let browser = &visit.browser;
+    visit.double_click("/lab?left=none&right=payonce&fault=double").await;
+    let verdicts = "[...document.querySelectorAll('.verdict h2')].map((h) => h.textContent.trim())";
+    let before = browser.says(verdicts).await;
+    assert_eq!(before[0], "Ada was charged twice, $84.00");
+    for half in [1, 2] {
+        browser.click(&format!(".half:nth-child({half}) a[href^='/lab/present']")).await;
+        browser.until("document.querySelector('body.present')").await;
+        browser.keys(&[key::RIGHT]).await;
+        browser.until("new URLSearchParams(location.search).get('step') === '2'").await;
+        browser.keys(&[key::ESCAPE]).await;
+        browser.until("document.querySelectorAll('.verdict').length === 2").await;
+        assert_eq!(browser.says(verdicts).await, before);
+    }
+    visit.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn on_a_phone_one_diagram_is_shown_and_the_other_a_tap_away() {
     let visit = Visit::new(Habits::default()).await;
