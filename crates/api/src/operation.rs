@@ -2,9 +2,11 @@
 //!
 //! The work is a task of its own; the request, and every duplicate of it in this process, only
 //! watches. A client that hangs up stops nothing. Replies, refusals and conflicts all meet in
-//! `decide`, the one place that says what a key that is already known gets; `lead` executes.
+//! `decide`, the one place that says what a key that is already known gets; in `fly` requests meet, and
+//! `lead` executes.
 
 mod decide;
+mod fly;
 mod lead;
 mod lookups;
 mod refusals;
@@ -13,27 +15,19 @@ mod repeats;
 use std::sync::Arc;
 use std::time::Duration;
 
-use idempotency::fingerprint::Differences;
-use idempotency::flight::{Ticket, Waited, Waiter};
 use idempotency::postgres::{self, Attempt, Ending};
-use idempotency::{Claim, Entry, Finished, Outcome, Reply};
-use tokio::sync::watch;
-use tokio::time::Instant;
+use idempotency::{Claim, Finished, Outcome, Reply};
 use uuid::Uuid;
 
-use self::decide::{Decision, decide};
-use self::lead::Leader;
+use self::fly::fly;
 pub use self::lookups::Lookups;
+use self::refusals::reused;
 pub use self::refusals::{in_progress, outcome_unknown};
-use self::refusals::{lost, reused};
 pub use self::repeats::Repeats;
 use crate::app::App;
 use crate::db::{self, AsDatabaseError, Tx};
-use crate::problem::{Code, Problem};
+use crate::problem::Problem;
 use crate::{fault, telemetry};
-
-/// How often to look whether another request under the same key is gone.
-const BESIDE: Duration = Duration::from_millis(20);
 
 /// Something that must not happen twice.
 pub trait Operation: Send + Sync + 'static {
@@ -174,148 +168,6 @@ async fn answer<O: Operation>(app: &App, asked: Asked, operation: O) -> Answer {
         app.presses.note(&identity, &answer, app.clock.now());
     }
     answer
-}
-
-/// In the flight of the key; also says whether this request executed nothing.
-async fn fly<O: Operation>(app: &App, asked: Asked, operation: O) -> (Answer, bool) {
-    let deadline = Instant::now() + asked.wait;
-    loop {
-        match app.flights.enter(&asked.claim) {
-            Entry::Lead(ticket) => return lead(app, asked, operation, ticket).await,
-            Entry::Join(waiter) => {
-                tracing::info!(target: "payonce::flow", step = "join", "waits for the first request");
-                return (join(waiter, deadline).await, true);
-            }
-            Entry::Differs(differences) => {
-                if let Some(answer) = beside::<O>(app, &asked.claim, differences, deadline).await {
-                    return (answer, true);
-                }
-            }
-            Entry::Full => {
-                let problem = Problem::new(Code::Busy, "Too many requests are running.");
-                return (self::problem(problem), false);
-            }
-        }
-    }
-}
-
-/// Executes, or finds what the key has already, for all who join.
-async fn lead<O: Operation>(
-    app: &App,
-    asked: Asked,
-    operation: O,
-    ticket: Ticket<Answer>,
-) -> (Answer, bool) {
-    let (waiter, wait) = (ticket.waiter(), asked.wait);
-    let (doing, watched) = watch::channel(Doing::Work);
-    app.spawn_here({
-        let app = app.clone();
-        async move {
-            let until = Instant::now() + idempotency::prefer::WAIT_MAX;
-            let leader = Leader {
-                app: &app,
-                asked: &asked,
-                operation: &operation,
-                doing: &doing,
-                ticket: &ticket,
-                until,
-            };
-            let answer = leader.answer().await;
-            ticket.land(answer);
-        }
-    });
-    let answer = follow_own::<O>(waiter, wait, watched.clone()).await;
-    let found = *watched.borrow() != Doing::Work || is_found(&answer);
-    (answer, found)
-}
-
-async fn join(waiter: Waiter<Answer>, deadline: Instant) -> Answer {
-    match waiter.wait(deadline - Instant::now()).await {
-        Waited::Landed(Answer::Finished(finished, Source::Executed)) => {
-            Answer::Finished(finished, Source::Joined)
-        }
-        Waited::Landed(answer) => answer,
-        Waited::TimedOut(word) => word.unwrap_or_else(|| problem(in_progress())),
-        Waited::Lost => problem(lost()),
-    }
-}
-
-/// Another request is at this key. Which of the two the key belongs to, its record says: the other
-/// one may be the one to be refused, and not know it yet. Without a record it was there first.
-/// `None`: this one has to wait until the other is gone.
-async fn beside<O: Operation>(
-    app: &App,
-    claim: &Claim,
-    differences: Differences,
-    deadline: Instant,
-) -> Option<Answer> {
-    let unknown = match db::answered(db::SILENCE, decide(app, claim)).await {
-        Ok(Decision::Execute) => return Some(problem(reused(differences))),
-        Ok(Decision::Refuse(refusal)) => return Some(problem(*refusal)),
-        Ok(Decision::Replay { finished, .. }) => {
-            let finished = Arc::new(*finished);
-            app.remember(claim, &finished);
-            return Some(Answer::Finished(finished, Source::Postgres));
-        }
-        Ok(Decision::Wait { unknown }) => unknown,
-        Ok(Decision::TakeOver { .. }) => None,
-        Err(error) => return Some(problem(Problem::from(error))),
-    };
-    if Instant::now() >= deadline {
-        return Some(problem(unknown.map_or_else(in_progress, O::unknown)));
-    }
-    tokio::time::sleep(BESIDE).await;
-    None
-}
-
-/// Whether a leader only found what the key had already.
-fn is_found(answer: &Answer) -> bool {
-    match answer {
-        Answer::Finished(_, source) => *source != Source::Executed,
-        Answer::Problem(problem) => {
-            matches!(problem.code, Code::IdempotencyKeyReused | Code::IdempotencyKeyExpired)
-        }
-    }
-}
-
-/// What the leader of a flight is at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Doing {
-    /// Looking the key up, or executing.
-    Work,
-    /// Waiting for another process that holds the key.
-    Wait { unknown: Option<Uuid> },
-}
-
-/// The leader waits as long as its operation runs; only waiting for another process is bounded.
-async fn follow_own<O: Operation>(
-    waiter: Waiter<Answer>,
-    wait: Duration,
-    doing: watch::Receiver<Doing>,
-) -> Answer {
-    tokio::select! {
-        biased;
-        waited = waiter.wait(Duration::from_mins(1)) => match waited {
-            Waited::Landed(answer) => answer,
-            Waited::Lost => problem(lost()),
-            Waited::TimedOut(_) => problem(in_progress()),
-        },
-        refusal = waited_in_vain::<O>(wait, doing) => problem(refusal),
-    }
-}
-
-/// Ends when the time to wait is over and there is nothing to do but wait.
-async fn waited_in_vain<O: Operation>(
-    wait: Duration,
-    mut doing: watch::Receiver<Doing>,
-) -> Problem {
-    tokio::time::sleep(wait).await;
-    match doing.wait_for(|doing| *doing != Doing::Work).await.map(|doing| *doing) {
-        Ok(Doing::Wait { unknown: Some(subject) }) => O::unknown(subject),
-        Ok(_) => in_progress(),
-        // The leader has ended, so its answer has landed.
-        Err(_) => std::future::pending().await,
-    }
 }
 
 /// How a single-phase operation ended.

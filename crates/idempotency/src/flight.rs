@@ -36,7 +36,7 @@ pub enum Entry<T> {
     Lead(Ticket<T>),
     /// The same request is running here: wait for it.
     Join(Waiter<T>),
-    /// Another request is running here under this key.
+    /// Another request is under way here under this key; which of them it belongs to, a record may say.
     Differs(Differences),
     /// As many keys as this process takes are running already.
     Full,

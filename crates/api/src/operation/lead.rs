@@ -13,8 +13,9 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::decide::{Decision, decide};
+use super::fly::Doing;
 use super::refusals::{contested, in_progress};
-use super::{Answer, Asked, Doing, Ended, Operation, Source, Stop, commit, problem, replay};
+use super::{Answer, Asked, Ended, Operation, Source, Stop, commit, problem, replay};
 use crate::app::App;
 use crate::db;
 use crate::made_by;
