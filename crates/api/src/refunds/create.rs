@@ -30,7 +30,7 @@ use crate::guard::Guarded;
 use crate::money::MoneyBody;
 use crate::operation::{Operation, Stop};
 use crate::payments::{self, Payment};
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 use crate::provider::provider_key;
 use crate::two_phase::{self, TwoPhase as _};
 use crate::{orders, payments::read::visible};
@@ -166,10 +166,33 @@ async fn intend(
         }
     };
     let refund = Refund { amount, ..draft.clone() };
-    sql::insert(&mut tx, &refund, &claim.identity).await?;
+    if let Err(error) = sql::insert(&mut tx, &refund, &claim.identity).await {
+        tx.rollback().await;
+        return Err(made_after_all(app, &refund, error).await?);
+    }
     fault::point("refund_before_intent_commit").await?;
     tx.commit().await?;
     Ok((attempt, refund))
+}
+
+/// This key was given back once, and its refund was made all the same: the provider has told of it
+/// since, so the key has had its effect.
+async fn made_after_all(app: &App, refund: &Refund, error: sqlx::Error) -> Result<Stop, Stop> {
+    if db::violated(&error) != Some("refund_provider_key_key") {
+        return Err(error.into());
+    }
+    let mut conn = app.db.connection().await?;
+    let made = sql::by_provider_key(&mut conn, &refund.provider_key).await;
+    let Some((made, _)) = conn.end(made)? else { return Ok(Stop::Taken) };
+    Ok(Stop::Refused(
+        Problem::new(
+            Code::InvalidTransition,
+            "The refund of this key was made after all. See it there.",
+        )
+        .member("state", RefundStatus::Succeeded.as_str())
+        .member("refund_id", made.to_string())
+        .resource(&format!("/v1/refunds/{made}")),
+    ))
 }
 
 /// Order before payment, like everywhere; whoever comes next finds this refund in the sums.

@@ -33,9 +33,9 @@ use crate::guard;
 use crate::operation::Stop;
 use crate::problem::{Code, Problem};
 
-/// What an event about a charge that nobody knows violates when a repeat of the request that made it
-/// has just written the payment down again.
-const BEGUN: &str = "payment_provider_key_key";
+/// What an event about a charge or refund that nobody knows violates when a repeat of the request that
+/// made it has just written it down again.
+const BEGUN: [&str; 2] = ["payment_provider_key_key", "refund_provider_key_key"];
 const ID_BYTES_MAX: usize = 255;
 const WORD_BYTES_MAX: usize = 100;
 
@@ -189,7 +189,9 @@ fn later(stop: Stop) -> Problem {
     match stop {
         Stop::Refused(problem) | Stop::Passing(problem) => problem,
         Stop::Taken | Stop::Overtaken => changing(),
-        Stop::Database(error) if db::violated(&error) == Some(BEGUN) => changing(),
+        Stop::Database(error) if db::violated(&error).is_some_and(|name| BEGUN.contains(&name)) => {
+            changing()
+        }
         Stop::Database(error) => Problem::from(error),
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use api::provider::client::{ChargeRequest, RefundRequest};
+use api::provider::provider_key;
 use domain::{Currency, Money};
 use serde_json::{Value, json};
 use sqlx::{Connection as _, Executor as _};
@@ -151,6 +152,27 @@ async fn a_charge_under_a_key_that_was_given_back_is_shown_and_goes_back_once() 
     assert_eq!(sender.app.number(back).await, 500);
     assert_eq!(sender.order_status(&order).await, "pending");
     shopper.pay(&order, "pay", "pm_card_ok").await.expect(201);
+    sender.finish().await;
+}
+
+/// The provider took nothing, it said, and made the refund: the repeat is told, and no error for ever.
+#[tokio::test]
+async fn a_refund_under_a_key_that_was_given_back_is_shown_to_its_repeat() {
+    let sender = Sender::new().await;
+    let shopper = sender.app.new_account().await;
+    let order = shopper.order("order").await;
+    let payment = shopper.pay(&order, "pay", "pm_card_ok").await.expect(201).text("id");
+    let charge = sender.charge(&order).await;
+    let refunds = format!("/v1/payments/{payment}/refunds");
+    let scope = shopper.account().scope();
+    let key = provider_key(scope.as_bytes(), "K", "POST /v1/payments/{id}/refunds");
+    let made = sender.refund_at_the_provider(&charge, &key, 100).await;
+    assert_eq!(sender.outcome("e1", &made).await, "applied");
+    let part = json!({ "amount": { "amount": 100, "currency": "USD" } });
+    let told = shopper.post(&refunds, "K", &part).await.problem(409, "invalid_transition");
+    shopper.get(&format!("/v1/refunds/{}", told.text("refund_id"))).await.expect(200);
+    shopper.post(&refunds, "K", &part).await.replays(&told);
+    assert_eq!(sender.app.number("select sum(amount) from refund").await, 100);
     sender.finish().await;
 }
 
