@@ -5,6 +5,7 @@
 //! [`Guarded`] request; the routes page has no other way to register one.
 
 mod bodiless;
+mod lost_role;
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -19,13 +20,11 @@ use idempotency::canonical::Canonical;
 use idempotency::fingerprint::Body;
 use idempotency::{Claim, Identity, Key, KeyError, Parts, Scope, prefer};
 use serde::de::DeserializeOwned;
-use uuid::Uuid;
 
 use crate::accounts::{Account, Role, bearer};
 use crate::app::App;
 use crate::fault;
-use crate::made_by;
-use crate::operation::{self, Answer, Asked, Operation, Source, Stop};
+use crate::operation::{self, Answer, Asked, Operation, Source};
 use crate::problem::{Code, Problem};
 
 /// The largest body of a request to the API, in bytes.
@@ -123,7 +122,7 @@ impl Guarded {
         let shared = operation.shared();
         let asked = Asked { claim: self.claim, path: self.path.clone(), wait: self.wait };
         let answer = if self.forbidden {
-            forbid(operation::perform(&self.app, asked, Forbidden).await)
+            lost_role::forbid(operation::perform(&self.app, asked, lost_role::Forbidden).await)
         } else {
             let performed = operation::perform(&self.app, asked, operation);
             fault::for_request(self.request.headers(), performed).await
@@ -131,7 +130,7 @@ impl Guarded {
         if let (Some(object), Some(account)) = (shared, &self.account)
             && matches!(&answer, Answer::Finished(_, source) if *source != Source::Executed)
         {
-            still_theirs(&self.app, account, &scope, object)
+            lost_role::still_theirs(&self.app, account, &scope, object)
                 .await
                 .map_err(|problem| problem.at(&self.path))?;
         }
@@ -150,43 +149,6 @@ impl Guarded {
             response.headers_mut().insert(idempotency::actix::PREFERENCE_APPLIED, applied);
         }
         Ok(response)
-    }
-}
-
-/// Whoever acted on another's object as a merchant, and is none any more, is not told how it went.
-async fn still_theirs(
-    app: &App,
-    account: &Account,
-    scope: &Scope,
-    object: Uuid,
-) -> Result<(), Problem> {
-    if account.is_merchant() {
-        return Ok(());
-    }
-    let mut conn = app.db.connection().await?;
-    let own = made_by::is_own(&mut conn, object, account.id, scope).await;
-    match conn.end(own)? {
-        true => Ok(()),
-        false => Err(Problem::not_found()),
-    }
-}
-
-/// A role that was lost since must not see its old replies.
-fn forbid(answer: Answer) -> Answer {
-    match answer {
-        Answer::Finished(..) => Answer::Problem(std::sync::Arc::new(bearer::forbidden())),
-        problem @ Answer::Problem(_) => problem,
-    }
-}
-
-/// Stands in for an operation that this account may not begin: only the look-up happens.
-struct Forbidden;
-
-impl Operation for Forbidden {
-    const NAME: &'static str = "forbidden";
-
-    async fn execute(&self, _: &App, _: &Claim) -> Result<idempotency::Finished, Stop> {
-        Err(Stop::Passing(bearer::forbidden()))
     }
 }
 

@@ -5,7 +5,8 @@
 //! 3. an expired record and nothing made: delete it and run again;
 //! 4. nothing at all: run.
 
-use idempotency::{Admission, Claim, Finished, postgres};
+use idempotency::postgres::{self, Found};
+use idempotency::{Admission, Claim, Finished};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -35,13 +36,10 @@ pub(super) enum Decision {
 /// there. Everything else is seen to alone.
 pub(super) async fn decide(app: &App, claim: &Claim) -> sqlx::Result<Decision> {
     if app.repeats.are_likely()
-        && let Some(Some((record, now))) = app.lookups.find(&app.db, &claim.identity).await
+        && let Some(Some(found)) = app.lookups.find(&app.db, &claim.identity).await
+        && let Some(decision) = by_record(found, claim)
     {
-        let attempts = record.attempts;
-        match record.admit(claim, now) {
-            Admission::Expired => {}
-            admission => return Ok(by_record(admission, attempts)),
-        }
+        return Ok(decision);
     }
     decide_alone(app, claim).await
 }
@@ -69,37 +67,31 @@ async fn decide_alone(app: &App, claim: &Claim) -> sqlx::Result<Decision> {
 }
 
 async fn decide_on(conn: &mut PgConnection, claim: &Claim) -> sqlx::Result<Decision> {
-    if let Some((record, now)) = postgres::find(conn, &claim.identity).await? {
-        let attempts = record.attempts;
-        return match record.admit(claim, now) {
-            Admission::Expired => expired(conn, claim).await,
-            admission => Ok(by_record(admission, attempts)),
+    if let Some(found) = postgres::find(conn, &claim.identity).await? {
+        return match by_record(found, claim) {
+            Some(decision) => Ok(decision),
+            None => expired(conn, claim).await,
         };
     }
     let Some(made) = made_by::resource(conn, &claim.identity).await? else {
         return Ok(Decision::Execute);
     };
     // Record and resource commit together, but these are two looks: it may have happened between.
-    match postgres::find(conn, &claim.identity).await? {
-        Some((record, now)) => {
-            let attempts = record.attempts;
-            Ok(match record.admit(claim, now) {
-                Admission::Expired => Decision::Refuse(Box::new(key_expired(&made.path))),
-                admission => by_record(admission, attempts),
-            })
-        }
-        None => Ok(Decision::Refuse(Box::new(key_expired(&made.path)))),
-    }
+    let found = postgres::find(conn, &claim.identity).await?;
+    let decision = found.and_then(|found| by_record(found, claim));
+    Ok(decision.unwrap_or_else(|| Decision::Refuse(Box::new(key_expired(&made.path)))))
 }
 
-fn by_record(admission: Admission, attempts: i32) -> Decision {
-    match admission {
+/// `None`: the record has expired.
+fn by_record((record, now): Found, claim: &Claim) -> Option<Decision> {
+    let attempts = record.attempts;
+    Some(match record.admit(claim, now) {
         Admission::Replay(finished) => Decision::Replay { finished: Box::new(finished), attempts },
         Admission::Reused(differences) => Decision::Refuse(Box::new(reused(differences))),
         Admission::Running { unknown } => Decision::Wait { unknown },
         Admission::Abandoned { fence, .. } => Decision::TakeOver { fence },
-        Admission::Expired => Decision::Execute,
-    }
+        Admission::Expired => return None,
+    })
 }
 
 async fn expired(conn: &mut PgConnection, claim: &Claim) -> sqlx::Result<Decision> {
