@@ -11,7 +11,7 @@ use time::format_description::well_known::Rfc3339;
 use tracing::Level;
 
 use super::{Sender, event};
-use crate::app::{Caller, TestApp, eventually, together};
+use crate::app::{Caller, Response, TestApp, eventually, together};
 use crate::log;
 
 /// An order whose charge was made while its answer, and every question after it, was lost.
@@ -195,27 +195,53 @@ async fn a_charge_of_nothing_is_an_anomaly() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_that_meets_a_repeat_of_its_request_is_asked_for_again() {
     let (sender, _, _, succeeded) = given_back().await;
-    sender.app.traffic.expect_failures();
-    let mut conn = sender.app.database.connect().await;
-    let mut repeat = conn.begin().await.unwrap();
-    repeat.execute(r#"select from "order" for update"#).await.unwrap();
-    let answer = tokio::join!(sender.send("e1", &succeeded), async {
-        let waiting = "select count(*) from pg_stat_activity
-                       where datname = current_database() and wait_event_type = 'Lock'";
-        eventually("it waits", async || sender.app.number(waiting).await == 1).await;
-        let written = "insert into payment (id, order_id, account_id, made_by, key, provider_key,
-                                            status, amount, currency, payment_method, created_at)
-                       select gen_random_uuid(), id, account_id, made_by, 'P', 'given-back',
-                              'processing', total, currency, 'pm_card_ok', created_at
-                       from \"order\"";
-        repeat.execute(written).await.unwrap();
-        repeat.commit().await.unwrap();
-    });
-    answer.0.problem(503, "busy");
+    let written = r#"insert into payment (id, order_id, account_id, made_by, key, provider_key,
+                                          status, amount, currency, payment_method, created_at)
+                     select gen_random_uuid(), id, account_id, made_by, 'P', 'given-back',
+                            'processing', total, currency, 'pm_card_ok', created_at
+                     from "order""#;
+    meets(&sender, &succeeded, written).await.problem(503, "busy");
     sender.app.execute("delete from payment").await;
     assert_eq!(sender.outcome("e1", &succeeded).await, "applied");
     sender.app.recover().await;
     sender.finish().await;
+}
+
+/// The same for a refund.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refund_event_that_meets_a_repeat_of_its_request_is_asked_for_again() {
+    let sender = Sender::new().await;
+    let shopper = sender.app.new_account().await;
+    let order = shopper.order("order").await;
+    shopper.pay(&order, "pay", "pm_card_ok").await.expect(201);
+    let charge = sender.charge(&order).await;
+    let made = sender.refund_at_the_provider(&charge, "given-back", 100).await;
+    let written =
+        "insert into refund (id, payment_id, account_id, made_by, key, provider_key, status,
+                                       amount, currency, restock, created_at)
+                   select gen_random_uuid(), id, account_id, made_by, 'R', 'given-back',
+                          'processing', 100, currency, false, created_at
+                   from payment";
+    meets(&sender, &made, written).await.problem(503, "busy");
+    sender.app.execute("delete from refund").await;
+    assert_eq!(sender.outcome("e1", &made).await, "applied");
+    sender.finish().await;
+}
+
+/// Sends the event `e1`; while it waits for its order, `written` is committed.
+async fn meets(sender: &Sender, told: &Value, written: &'static str) -> Response {
+    sender.app.traffic.expect_failures();
+    let mut conn = sender.app.database.connect().await;
+    let mut repeat = conn.begin().await.unwrap();
+    repeat.execute(r#"select from "order" for update"#).await.unwrap();
+    let answer = tokio::join!(sender.send("e1", told), async {
+        let waiting = "select count(*) from pg_stat_activity
+                       where datname = current_database() and wait_event_type = 'Lock'";
+        eventually("it waits", async || sender.app.number(waiting).await == 1).await;
+        repeat.execute(written).await.unwrap();
+        repeat.commit().await.unwrap();
+    });
+    answer.0
 }
 
 /// The charge was made there by hand as well, and its own event is late.
