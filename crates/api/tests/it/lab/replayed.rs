@@ -143,6 +143,7 @@ async fn the_presenter_leaves_to_both_runs_it_came_from() {
     let browser = &visit.browser;
     visit.double_click("/lab?left=none&right=payonce&fault=double").await;
     let verdicts = "[...document.querySelectorAll('.verdict h2')].map((h) => h.textContent.trim())";
+    let guards = "['left', 'right'].map((name) => new URLSearchParams(location.search).get(name))";
     let before = browser.says(verdicts).await;
     assert_eq!(before[0], "Ada was charged twice, $84.00");
     for half in [1, 2] {
@@ -153,6 +154,7 @@ async fn the_presenter_leaves_to_both_runs_it_came_from() {
         browser.keys(&[key::ESCAPE]).await;
         browser.until("document.querySelectorAll('.verdict').length === 2").await;
         assert_eq!(browser.says(verdicts).await, before);
+        assert_eq!(browser.says(guards).await, json!(["none", "payonce"]));
     }
     visit.end().await;
 }
