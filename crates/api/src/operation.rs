@@ -2,11 +2,11 @@
 //!
 //! The work is a task of its own; the request, and every duplicate of it in this process, only
 //! watches. A client that hangs up stops nothing. Replies, refusals and conflicts all meet in
-//! `decide`, the one place that says what a key that is already known gets; in `fly` requests meet, and
+//! `decide`, the one place that says what a key that is already known gets; in `flight` requests meet, and
 //! `lead` executes.
 
 mod decide;
-mod fly;
+mod flight;
 mod lead;
 mod lookups;
 mod refusals;
@@ -19,7 +19,7 @@ use idempotency::postgres::{self, Attempt, Ending};
 use idempotency::{Claim, Finished, Outcome, Reply};
 use uuid::Uuid;
 
-use self::fly::fly;
+use self::flight::fly;
 pub use self::lookups::Lookups;
 use self::refusals::reused;
 pub use self::refusals::{in_progress, outcome_unknown};

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::decide::{Decision, decide};
-use super::fly::Doing;
+use super::flight::Doing;
 use super::refusals::{contested, in_progress};
 use super::{Answer, Asked, Ended, Operation, Source, Stop, commit, problem, replay};
 use crate::app::App;
