@@ -39,14 +39,14 @@ impl Catalogue {
         Ok(Self { listed: RwLock::new(Arc::new(sql::listed(conn).await?)) })
     }
 
-    /// Reads all products again.
+    /// Reads all products again. Returns what was read, whoever else reads at the same time.
     ///
     /// # Errors
     /// Those of the database.
-    pub async fn reload(&self, conn: &mut PgConnection) -> sqlx::Result<()> {
+    pub async fn reload(&self, conn: &mut PgConnection) -> sqlx::Result<Arc<HashMap<Sku, Listed>>> {
         let fresh = Arc::new(sql::listed(conn).await?);
-        *self.listed.write().expect("no reader panics") = fresh;
-        Ok(())
+        *self.listed.write().expect("no reader panics") = Arc::clone(&fresh);
+        Ok(fresh)
     }
 
     /// All products, as of one moment.

@@ -73,6 +73,16 @@ pub async fn stock(conn: &mut PgConnection, ids: &[i32]) -> sqlx::Result<HashMap
     Ok(rows.into_iter().collect())
 }
 
+/// Locks products until the transaction ends, in id order, like everywhere. What is read after it is
+/// what a transaction that we waited for has left behind.
+pub async fn lock(conn: &mut PgConnection, ids: &[i32]) -> sqlx::Result<()> {
+    sqlx::query("select 1 from product where id = any($1) order by id for update")
+        .bind(ids)
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
 /// Changes what is in stock of a product. `None`: there is no such product, or not so much of it.
 pub async fn change_stock(
     conn: &mut PgConnection,

@@ -1,9 +1,12 @@
 //! Create an order: one key, at most one order, the goods set aside with it.
 //!
 //! The basket is priced in process and written in one statement (`place.rs`). Whatever that
-//! statement refuses is looked at again in peace (`explain`): another price, or too little stock.
+//! statement refuses is looked at again (`look_again`): another price, or too little stock. If it
+//! could be had after all, it is taken in turn, with the goods locked before they are looked at:
+//! nobody is sent away because goods come and go.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use actix_web::HttpResponse;
 use domain::{Basket, CartId, Money, OrderId, OrderStatus, PricedLine, PricedOrder, Sku};
@@ -12,7 +15,9 @@ use idempotency::reply::ReplyHeader;
 use idempotency::{Claim, Finished, Outcome, Reply};
 use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
+use time::OffsetDateTime;
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 use super::place::{Placing, place};
 use super::{Order, OrderBody, OrderLine, sql};
@@ -93,7 +98,7 @@ impl Operation for Create {
             Err(Refusal::Invalid(problem)) => return known_or(app, claim, problem).await,
             Err(Refusal::Price(problem)) => return Err(Stop::Refused(problem)),
         };
-        self.write(app, claim, &wish, priced).await
+        self.write(app, claim, &wish, &priced).await
     }
 }
 
@@ -109,6 +114,44 @@ struct Wish {
 struct Priced {
     lines: Vec<(i32, PricedLine)>,
     total: Money,
+}
+
+impl Priced {
+    /// The numbers of the products' rows.
+    fn ids(&self) -> Vec<i32> {
+        self.lines.iter().map(|(id, _)| *id).collect()
+    }
+}
+
+/// An order that is ready to be written, with the answer that tells of it.
+struct Draft<'a> {
+    order: Order,
+    lines: &'a [(i32, PricedLine)],
+    cart: Option<Uuid>,
+    reply: Reply,
+    retention: Duration,
+}
+
+impl Draft<'_> {
+    fn placing(&self) -> Placing<'_> {
+        let retention_ms = self.retention.as_secs_f64() * 1000.0;
+        Placing { order: &self.order, lines: self.lines, cart: self.cart, retention_ms }
+    }
+
+    /// It was placed, and its transaction is over.
+    async fn placed(&self, claim: &Claim, expires_at: OffsetDateTime) -> Result<Finished, Stop> {
+        fault::point("order_committed").await?;
+        tracing::info!(target: "payonce::flow", step = "order", order = %self.order.id,
+            "order and reply committed");
+        let path = self.order.path();
+        let ending = Ending {
+            outcome: Outcome::Completed,
+            reply: &self.reply,
+            resource: Some(&path),
+            retention: self.retention,
+        };
+        Ok(postgres::finished(claim, &ending, expires_at))
+    }
 }
 
 enum Refusal {
@@ -148,9 +191,8 @@ impl Create {
             return Ok(Ok(priced));
         }
         let mut conn = app.db.connection().await?;
-        let reloaded = app.catalogue.reload(&mut conn).await;
-        conn.end(reloaded)?;
-        Ok(priced(wish, &app.catalogue.listed()))
+        let listed = app.catalogue.reload(&mut conn).await;
+        Ok(priced(wish, &*conn.end(listed)?))
     }
 
     async fn write(
@@ -158,42 +200,63 @@ impl Create {
         app: &App,
         claim: &Claim,
         wish: &Wish,
-        priced: Priced,
+        priced: &Priced,
     ) -> Result<Finished, Stop> {
-        let order = self.order(app, wish, priced.total);
-        let reply = reply(&order, &priced.lines)?;
-        let placing = Placing {
-            order: &order,
-            lines: &priced.lines,
-            cart: self.cart.map(CartId::uuid),
-            retention_ms: app.limits.retention.as_secs_f64() * 1000.0,
-        };
+        let draft = self.draft(app, wish, priced)?;
         fault::point("before_order").await?;
         let placed = db::retrying(|| async {
             let mut conn = app.db.connection().await?;
-            let placed = place(&mut conn, claim, &placing, &reply).await;
+            let placed = place(&mut conn, claim, &draft.placing(), &draft.reply).await;
             conn.end(placed)
         })
         .await;
         match placed {
-            Ok(expires_at) => {
-                fault::point("order_committed").await?;
-                tracing::info!(target: "payonce::flow", step = "order", order = %order.id,
-                    "order and reply committed");
-                let path = order.path();
-                let ending = Ending {
-                    outcome: Outcome::Completed,
-                    reply: &reply,
-                    resource: Some(&path),
-                    retention: app.limits.retention,
-                };
-                Ok(postgres::finished(claim, &ending, expires_at))
+            Ok(expires_at) => draft.placed(claim, expires_at).await,
+            Err(error) if db::violated(&error) == Some(postgres::INCOMPLETE) => {
+                let mut conn = app.db.connection().await?;
+                let looked = look_again(&mut conn, app, wish, priced).await;
+                conn.end(looked)??;
+                db::retrying(|| self.write_in_turn(app, claim, wish, priced)).await
             }
-            Err(error) => match db::violated(&error) {
-                Some(postgres::INCOMPLETE) => Err(explain(app, wish, &priced).await?),
-                Some("order_cart_id_key") => Err(self.cart_was_ordered(app).await?),
-                _ => Err(error.into()),
-            },
+            Err(error) => Err(self.not_placed(app, error).await?),
+        }
+    }
+
+    /// The same where others want the goods too: each waits until it has them locked. What is
+    /// refused then was not there, and what was there is ordered.
+    async fn write_in_turn(
+        &self,
+        app: &App,
+        claim: &Claim,
+        wish: &Wish,
+        tried: &Priced,
+    ) -> Result<Finished, Stop> {
+        let mut tx = app.db.begin().await?;
+        catalog::sql::lock(&mut tx, &tried.ids()).await?;
+        let priced = match look_again(&mut tx, app, wish, tried).await? {
+            Ok(priced) => priced,
+            Err(stop) => {
+                tx.rollback().await;
+                return Err(stop);
+            }
+        };
+        let draft = self.draft(app, wish, &priced)?;
+        match place(&mut tx, claim, &draft.placing(), &draft.reply).await {
+            Ok(expires_at) => {
+                tx.commit().await?;
+                draft.placed(claim, expires_at).await
+            }
+            Err(error) => {
+                tx.rollback().await;
+                Err(self.not_placed(app, error).await?)
+            }
+        }
+    }
+
+    async fn not_placed(&self, app: &App, error: sqlx::Error) -> Result<Stop, Stop> {
+        match db::violated(&error) {
+            Some("order_cart_id_key") => self.cart_was_ordered(app).await,
+            _ => Ok(error.into()),
         }
     }
 
@@ -210,15 +273,19 @@ impl Create {
                 return Err(Stop::Passing(problem));
             }
         };
-        let order = self.order(app, &wish, priced.total);
-        let reply = reply(&order, &priced.lines)?;
-        let placing =
-            Placing { order: &order, lines: &priced.lines, cart: None, retention_ms: 0.0 };
+        let draft = self.draft(app, &wish, &priced)?;
+        let scope = self.account.scope();
         let mut conn = app.db.connection().await?;
-        let placed =
-            super::place::place_unguarded(&mut conn, &self.account.scope(), &placing).await;
+        let placed = super::place::place_unguarded(&mut conn, &scope, &draft.placing()).await;
         conn.end(placed)?;
-        Ok((order.id, reply))
+        Ok((draft.order.id, draft.reply))
+    }
+
+    fn draft<'a>(&self, app: &App, wish: &Wish, priced: &'a Priced) -> Result<Draft<'a>, Stop> {
+        let order = self.order(app, wish, priced.total);
+        let reply = reply(&order, &priced.lines)?;
+        let (lines, cart) = (&priced.lines[..], self.cart.map(CartId::uuid));
+        Ok(Draft { order, lines, cart, reply, retention: app.limits.retention })
     }
 
     fn order(&self, app: &App, wish: &Wish, total: Money) -> Order {
@@ -295,33 +362,26 @@ fn reply(order: &Order, lines: &[(i32, PricedLine)]) -> Result<Reply, Stop> {
     Ok(Reply::new(201, "application/json", body).with(ReplyHeader::Location, order.path()))
 }
 
-/// Why the goods could not be taken. By now it may have changed again: then the order is tried again.
-async fn explain(app: &App, wish: &Wish, priced: &Priced) -> Result<Stop, Stop> {
-    let mut conn = app.db.connection().await?;
-    let explained = explain_on(&mut conn, app, wish, priced).await;
-    Ok(conn.end(explained)?)
-}
-
-async fn explain_on(
+/// What the wish comes to by what the database says now, or why the goods cannot be had.
+async fn look_again(
     conn: &mut PgConnection,
     app: &App,
     wish: &Wish,
     tried: &Priced,
-) -> sqlx::Result<Stop> {
-    app.catalogue.reload(conn).await?;
-    let ids: Vec<i32> = tried.lines.iter().map(|(id, _)| *id).collect();
-    let stock = catalog::sql::stock(conn, &ids).await?;
-    if let Err(Refusal::Price(problem)) = priced(wish, &app.catalogue.listed()) {
-        return Ok(Stop::Refused(problem));
-    }
-    let short = tried.lines.iter().find_map(|(id, line)| {
+) -> sqlx::Result<Result<Priced, Stop>> {
+    let listed = app.catalogue.reload(conn).await?;
+    let stock = catalog::sql::stock(conn, &tried.ids()).await?;
+    let priced = match priced(wish, &listed) {
+        Ok(priced) => priced,
+        Err(Refusal::Price(problem)) => return Ok(Err(Stop::Refused(problem))),
+        // The next round says so, if the key is not known.
+        Err(Refusal::Invalid(_)) => return Ok(Err(Stop::Taken)),
+    };
+    let short = priced.lines.iter().find_map(|(id, line)| {
         let available = stock.get(id).copied().unwrap_or_default();
-        (available < i64::from(line.quantity.get())).then_some((line, available))
+        (available < i64::from(line.quantity.get())).then(|| out_of_stock(line, available))
     });
-    Ok(match short {
-        Some((line, available)) => Stop::Refused(out_of_stock(line, available)),
-        None => Stop::Taken,
-    })
+    Ok(short.map_or(Ok(priced), |problem| Err(Stop::Refused(problem))))
 }
 
 fn out_of_stock(line: &PricedLine, available: i64) -> Problem {

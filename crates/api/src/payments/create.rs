@@ -154,10 +154,11 @@ async fn intend(app: &App, claim: &Claim, payment: &Payment) -> Result<Attempt, 
         return Err(stop);
     }
     fault::point("claimed").await?;
-    if !orders::sql::link_payment(&mut tx, payment.order_id, payment.id).await? {
-        let stop = why_not(&mut tx, payment).await;
+    if !orders::sql::link_payment(&mut tx, payment.order_id, payment.id).await?
+        && let Err(stop) = link_in_turn(&mut tx, payment).await
+    {
         tx.rollback().await;
-        return Err(stop?);
+        return Err(stop);
     }
     if let Err(error) = sql::insert(&mut tx, payment, &claim.identity).await {
         tx.rollback().await;
@@ -188,15 +189,19 @@ async fn gone_astray(app: &App, payment: &Payment, error: sqlx::Error) -> Result
     ))
 }
 
-/// Why the order did not take the payment.
-async fn why_not(conn: &mut sqlx::PgConnection, payment: &Payment) -> sqlx::Result<Stop> {
-    let now = orders::sql::now(conn).await?;
-    let Some(order) = orders::sql::get(conn, payment.order_id).await? else {
-        return Ok(Stop::Passing(Problem::not_found()));
+/// The order did not take the payment. Looked at again with its row locked, it says why, or takes it
+/// after all: another payment came and went, and for that nobody is sent away.
+async fn link_in_turn(conn: &mut sqlx::PgConnection, payment: &Payment) -> Result<(), Stop> {
+    let Some(order) = orders::sql::lock(conn, payment.order_id).await? else {
+        return Err(Stop::Passing(Problem::not_found()));
     };
-    Ok(match order.state().begin_payment(payment.id, now) {
-        Err(refusal) => orders::refused(&order, refusal),
-        // It became free in between: try again.
-        Ok(_) => Stop::Taken,
-    })
+    let now = orders::sql::now(conn).await?;
+    if let Err(refusal) = order.state().begin_payment(payment.id, now) {
+        return Err(orders::refused(&order, refusal));
+    }
+    match orders::sql::link_payment(conn, payment.order_id, payment.id).await? {
+        true => Ok(()),
+        // Its reservation ended at this very moment.
+        false => Err(Stop::Taken),
+    }
 }

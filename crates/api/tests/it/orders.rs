@@ -1,5 +1,7 @@
 //! Orders: one for a key, and never more than there are goods.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use api::orders::expire;
 use serde_json::{Value, json};
 
@@ -117,6 +119,43 @@ async fn goods_that_come_and_go_never_make_the_server_fail() {
     });
     together(buyers).await;
     assert_eq!(app.stock("night-lamp").await, 2);
+    app.finish().await;
+}
+
+#[tokio::test]
+async fn whoever_asks_while_the_stock_flickers_is_told_yes_or_no() {
+    let app = TestApp::start().await;
+    let shopper = app.shopper().await;
+    let over = AtomicBool::new(false);
+    let flickers = async {
+        let mut conn = app.database.connect().await;
+        while !over.load(Ordering::Relaxed) {
+            for stock in [0, 1, 2, 3] {
+                sqlx::query(
+                    "update product set initial_stock = initial_stock - stock + $1, stock = $1
+                     where sku = 'night-lamp'",
+                )
+                .bind(stock)
+                .execute(&mut conn)
+                .await
+                .unwrap();
+            }
+        }
+    };
+    let orders = async {
+        for round in 0..25 {
+            let orders = (0..16).map(|buyer| {
+                let shopper = shopper.clone();
+                let key = format!("{buyer}-{round}");
+                async move { shopper.post(ORDERS, &key, &basket(&[("night-lamp", 1)])).await }
+            });
+            for answer in together(orders).await.into_iter().filter(|answer| answer.status != 201) {
+                answer.problem(409, "out_of_stock");
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+    };
+    tokio::join!(flickers, orders);
     app.finish().await;
 }
 

@@ -1,8 +1,10 @@
 //! The same payment asked for again and again, by many, and beside other wishes.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use sqlx::AssertSqlSafe;
 
 use super::count;
 use crate::app::{TestApp, basket, eventually, together};
@@ -58,6 +60,55 @@ async fn many_keys_for_one_order_are_one_capture() {
         assert_eq!(app.provider_charges(&order).await.len(), 1);
     }
     second.stop().await;
+    app.finish().await;
+}
+
+#[tokio::test]
+async fn whoever_pays_while_another_payment_comes_and_goes_is_told_yes_or_no() {
+    let app = TestApp::start().await;
+    let shopper = app.shopper().await;
+    let order = shopper.order("K").await;
+    shopper.pay(&order, "first", "pm_card_declined").await.problem(402, "card_declined");
+    let over = AtomicBool::new(false);
+    let comes_and_goes = async {
+        let mut conn = app.database.connect().await;
+        while !over.load(Ordering::Relaxed) {
+            let first = "(select id from payment order by id limit 1)";
+            for statement in [
+                format!(
+                    r#"update "order" set live_payment_id = {first} where live_payment_id is null"#
+                ),
+                format!(
+                    r#"update "order" set live_payment_id = null where live_payment_id = {first}"#
+                ),
+            ] {
+                sqlx::query(AssertSqlSafe(statement)).execute(&mut conn).await.unwrap();
+            }
+        }
+    };
+    let payments = async {
+        let mut declined = 0;
+        for round in 0..20 {
+            let payments = (0..8).map(|payer| {
+                let (shopper, order) = (shopper.clone(), order.clone());
+                let key = format!("{payer}-{round}");
+                async move { shopper.pay(&order, &key, "pm_card_declined").await }
+            });
+            for answer in together(payments).await {
+                if answer.status == 402 {
+                    declined += 1;
+                } else {
+                    answer.problem(409, "payment_in_progress");
+                }
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+        declined
+    };
+    let ((), declined) = tokio::join!(comes_and_goes, payments);
+    assert!(declined > 0);
+    let made = app.number("select count(*) from payment where status = 'declined'").await;
+    assert_eq!(made, declined + 1);
     app.finish().await;
 }
 
