@@ -181,7 +181,7 @@ async fn gone_astray(app: &App, payment: &Payment, error: sqlx::Error) -> Result
     Ok(Stop::Refused(
         Problem::new(
             Code::InvalidTransition,
-            "An earlier charge under this key arrived late and goes back. Pay with a new key.",
+            "An earlier charge under this key arrived late and goes back. To pay, send a new key.",
         )
         .member("state", PaymentStatus::Succeeded.as_str())
         .member("payment_id", stray.to_string())

@@ -14,4 +14,4 @@ mod problems;
 mod seen;
 mod statement;
 
-pub(crate) use browser::{Browser, Form, From};
+pub(crate) use browser::{Browser, Form, From, Page};

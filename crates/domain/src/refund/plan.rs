@@ -48,8 +48,8 @@ pub enum InvalidRefund {
     /// Goods go back into stock only with the refund that takes the remainder.
     #[error("restock goes with the refund that takes the remainder")]
     RestockNeedsRemainder,
-    /// The goods went back into stock before.
-    #[error("the order has been restocked before")]
+    /// The goods went back into stock before, or were never this payment's.
+    #[error("there are no goods that could come back with this refund")]
     AlreadyRestocked,
 }
 

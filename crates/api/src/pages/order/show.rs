@@ -1,7 +1,7 @@
 //! `GET /orders/{id}`: from rows to the page.
 
 use actix_web::{HttpRequest, HttpResponse, web};
-use domain::{DeclineCode, Money, OrderId, OrderStatus, PaymentStatus, RefundStatus};
+use domain::{AccountId, DeclineCode, Money, OrderId, OrderStatus, PaymentStatus, RefundStatus};
 use time::OffsetDateTime;
 
 use super::{
@@ -36,7 +36,8 @@ async fn show(app: &App, request: &HttpRequest, id: &str) -> Shown {
     let id: OrderId = id.parse().map_err(|_| Problem::not_found())?;
     let order = own::claim(app, &visitor, id).await?;
     let facts = Facts::read(app, order).await?;
-    let mut page = facts.draw(app, visitor.layout(app, request, Section::Orders).await?);
+    let layout = visitor.layout(app, request, Section::Orders).await?;
+    let mut page = facts.draw(app, layout, visitor.account.id);
     page.notice = Said::heard(request).map(|said| facts.notice(said));
     let mut response = visitor.show(request, &page);
     Said::forget(&act::page(id), request, &mut response);
@@ -79,7 +80,8 @@ impl Facts {
         Ok(facts)
     }
 
-    fn draw(&self, app: &App, page: crate::pages::Layout) -> OrderPage {
+    /// A merchant sees every order, but pays only for its own.
+    fn draw(&self, app: &App, page: crate::pages::Layout, visitor: AccountId) -> OrderPage {
         let state = self.state();
         let payable = matches!(state, State::Pending { .. } | State::Declined { .. });
         OrderPage {
@@ -87,7 +89,7 @@ impl Facts {
             order: self.view(),
             notice: None,
             asked: self.asked(&state),
-            pay: payable.then(|| self.key(app)),
+            pay: (payable && self.order.account_id == visitor).then(|| self.key(app)),
             refunds: self.refund_lines(),
             kept: self.kept(),
             strays: self.strays(),

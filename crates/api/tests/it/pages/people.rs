@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use api::catalog::demo;
 
-use super::{Browser, Form, From};
+use super::{Browser, Form, From, Page};
 use crate::app::{TestApp, together};
 
 const EMAIL: &str = "grace@example.com";
@@ -206,5 +206,24 @@ async fn anothers_order_is_not_there_and_the_merchant_sees_it() {
     stranger.sign_in(demo::MERCHANT, demo::PASSWORD).await.leads_to();
     assert_eq!(stranger.get(&order).await.heading(), "Paid once, $12.00");
     stranger.get("/mailbox").await.says("ada@example.com");
+    app.finish().await;
+}
+
+#[tokio::test]
+async fn a_merchant_may_cancel_anothers_unpaid_order_and_is_not_asked_to_pay_it() {
+    let app = TestApp::start().await;
+    let (browser, form) = ready(&app, "pm_card_declined").await;
+    let order = browser.submit(&form).await.leads_to();
+    let actions =
+        |page: &Page| page.forms().into_iter().map(|form| form.action).collect::<Vec<_>>();
+    let (pay, cancel) = (format!("{order}/payments"), format!("{order}/cancel"));
+    let own = actions(&browser.get(&order).await);
+    assert!(own.contains(&pay) && own.contains(&cancel), "{own:?}");
+    let merchant = Browser::new(&app);
+    merchant.sign_in(demo::MERCHANT, demo::PASSWORD).await.leads_to();
+    let page = merchant.get(&order).await;
+    assert!(!actions(&page).contains(&pay));
+    assert_eq!(merchant.submit(&page.form(&cancel)).await.leads_to(), order);
+    assert_eq!(browser.get(&order).await.heading(), "This order was cancelled");
     app.finish().await;
 }
