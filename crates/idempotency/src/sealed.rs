@@ -37,12 +37,10 @@ impl Sealer {
     /// The reply in these bytes, or `None` if they are not what [`Sealer::seal`]
     /// made for this identity.
     pub fn open(&self, identity: &Identity, sealed: impl Into<Bytes>) -> Option<Finished> {
-        let mut mac: Bytes = sealed.into();
-        if mac.len() < MAC_BYTES {
-            return None;
-        }
-        let content = mac.split_off(MAC_BYTES);
-        self.mac(identity, &content).verify_slice(&mac).ok()?;
+        let sealed: Bytes = sealed.into();
+        let mac = sealed.get(..MAC_BYTES)?;
+        let content = sealed.slice(MAC_BYTES..);
+        self.mac(identity, &content).verify_slice(mac).ok()?;
         unpack(&content)
     }
 

@@ -35,8 +35,9 @@ pub(super) fn html(status: StatusCode, page: &impl Template) -> HttpResponse {
             .insert_header((header::X_FRAME_OPTIONS, "DENY"))
             .insert_header((header::REFERRER_POLICY, "same-origin"))
             .insert_header(("cross-origin-opener-policy", "same-origin"))
-            // Asked for again each time, but kept for the way back to a form.
-            .insert_header((header::CACHE_CONTROL, "private, no-cache"))
+            // Kept nowhere: the way back must not lead whoever comes next to what a person saw who
+            // has signed out.
+            .insert_header((header::CACHE_CONTROL, "no-store"))
             .insert_header((header::VARY, "Cookie"))
             .body(text),
         Err(error) => {

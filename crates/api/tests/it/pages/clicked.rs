@@ -1,5 +1,7 @@
 //! Pay under a person's hands: a real browser, with scripts and without.
 
+use api::catalog::demo;
+
 use crate::app::TestApp;
 use crate::chromium::{Chromium, Habits};
 
@@ -134,4 +136,43 @@ async fn an_order_whose_answer_is_lost_finds_its_receipt_by_itself() {
         drop(browser);
         app.finish().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_way_back_after_signing_out_shows_nobodys_pages() {
+    let app = TestApp::start().await;
+    for habits in BOTH {
+        let browser = at_checkout(&app, habits, "pm_card_ok").await;
+        browser.click("button.pay").await;
+        browser.until(ON_RECEIPT).await;
+        sign_in(&browser, demo::MERCHANT).await;
+        for (page, shows) in [("/orders", "/orders/ord_"), ("/mailbox", "ada@example.com")] {
+            browser.go(page).await;
+            assert!(html(&browser).await.contains(shows), "{page}");
+        }
+        browser.go("/sign-in").await;
+        browser.click("form[action='/sign-out'] button").await;
+        browser.until("location.pathname === '/'").await;
+        sign_in(&browser, demo::SHOPPER).await;
+        for _ in 0..6 {
+            browser.back().await;
+            browser.until("document.querySelector('h1')").await;
+            let (path, html) = (browser.path().await, html(&browser).await);
+            assert!(!html.contains("ada@example.com") && !html.contains("/orders/ord_"), "{path}");
+        }
+        drop(browser);
+    }
+    app.finish().await;
+}
+
+async fn sign_in(browser: &Chromium, email: &str) {
+    browser.go("/sign-in").await;
+    browser.fill("form[action='/sign-in'] input[type=email]", email).await;
+    browser.fill("form[action='/sign-in'] input[type=password]", demo::PASSWORD).await;
+    browser.click("form[action='/sign-in'] button").await;
+    browser.until("location.pathname !== '/sign-in'").await;
+}
+
+async fn html(browser: &Chromium) -> String {
+    browser.says("document.documentElement.outerHTML").await.to_string()
 }

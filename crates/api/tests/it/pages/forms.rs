@@ -110,7 +110,7 @@ async fn every_page_lets_in_nothing_from_outside_and_no_frame() {
         for (name, value) in [
             ("x-content-type-options", "nosniff"),
             ("referrer-policy", "same-origin"),
-            ("cache-control", "private, no-cache"),
+            ("cache-control", "no-store"),
         ] {
             assert_eq!(page.response.header(name), Some(value), "{path}");
         }
