@@ -1,10 +1,11 @@
 //! The frame of every page: where we are, who looks, and the preferences in the header.
 
-use actix_web::HttpRequest;
+use actix_web::{HttpRequest, web};
 
 use super::assets;
 use super::cookies;
 use super::words::Words;
+use crate::app::App;
 
 /// What a page needs to draw the header and the footer.
 #[derive(Debug, Clone)]
@@ -23,6 +24,8 @@ pub struct Layout {
     pub signed_in: Option<String>,
     /// The merchant has books to look at.
     pub merchant: bool,
+    /// Whether there is a lab to go to.
+    pub lab: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,19 +67,20 @@ impl Layout {
             cart_count: None,
             signed_in: None,
             merchant: false,
+            lab: request.app_data::<web::Data<App>>().is_some_and(|app| app.lab.get().is_some()),
         }
     }
 
     pub(super) fn links(&self) -> Vec<MenuLink> {
         let link = |section, href, text| MenuLink { href, text, current: self.section == section };
         let statement = link(Section::Statement, "/statement", self.words.statement);
-        let mut links = vec![
-            link(Section::Shop, "/", self.words.shop),
-            link(Section::Lab, "/lab", self.words.lab),
+        let mut links = vec![link(Section::Shop, "/", self.words.shop)];
+        links.extend(self.lab.then(|| link(Section::Lab, "/lab", self.words.lab)));
+        links.extend([
             link(Section::Lessons, "/learn", self.words.lessons),
             link(Section::Inspect, "/inspect", self.words.inspect),
             link(Section::Mailbox, "/mailbox", self.words.mailbox),
-        ];
+        ]);
         links.extend(self.merchant.then_some(statement));
         links
     }

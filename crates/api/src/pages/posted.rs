@@ -3,6 +3,7 @@
 //! | the form comes | and gets |
 //! |---|---|
 //! | from another site, or with a token of nobody's | 403 |
+//! | with a NUL character, which no text of the database holds | 422 |
 //! | without a cookie we know | the form again, and a cookie; nothing was done |
 //! | from our page, drawn before somebody signed in or out | on to the page that draws it now |
 
@@ -80,7 +81,12 @@ impl Received {
             let words = "This form says twice what it is. Nothing was done.";
             return Err(Problem::new(Code::UnsupportedMediaType, words));
         }
-        let fields = Fields::new(form.into_inner());
+        let form = form.into_inner();
+        if form.iter().any(|(name, value)| name.contains('\0') || value.contains('\0')) {
+            let words = "A field of this form holds a NUL character. Nothing was done.";
+            return Err(Problem::new(Code::ValidationFailed, words));
+        }
+        let fields = Fields::new(form);
         let Some(visitor) = Visitor::known(app, request).await? else {
             return Ok(Self::Stranger(fields));
         };

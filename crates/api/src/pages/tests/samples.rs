@@ -65,6 +65,7 @@ fn layout(section: Section) -> Layout {
         cart_count: Some(2),
         signed_in: None,
         merchant: false,
+        lab: true,
     }
 }
 

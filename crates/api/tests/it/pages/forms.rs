@@ -1,5 +1,7 @@
 //! Where a form comes from: our page, another site, nowhere; and what pages carry with them.
 
+use std::collections::BTreeSet;
+
 use super::{Browser, Form, From};
 use crate::app::TestApp;
 
@@ -51,6 +53,29 @@ async fn a_form_without_its_key_or_with_no_key_at_all_gets_a_page_and_orders_not
     }
     assert_eq!(records(&app).await, 0);
     assert_eq!(app.number(r#"select count(*) from "order""#).await, 0);
+    app.finish().await;
+}
+
+#[tokio::test]
+async fn no_field_of_any_form_takes_a_nul_character() {
+    let app = TestApp::start().await;
+    let (browser, form) = ready(&app).await;
+    let unpaid = browser.submit(&form.set("payment_method", "pm_card_declined")).await.leads_to();
+    browser.fill(&[("order-book", 1)]).await;
+    let before = records(&app).await;
+    let mut tried = 0;
+    for path in ["/", "/cart", "/checkout", "/sign-in", &unpaid] {
+        for form in browser.get(path).await.forms() {
+            for name in form.fields.keys() {
+                let value = format!("{}\0", form.fields[name]);
+                let page = browser.submit(&form.clone().set(name, &value)).await.expect(422);
+                page.says("/problems/validation_failed");
+                tried += 1;
+            }
+        }
+    }
+    assert!(tried > 60, "{tried}");
+    assert_eq!(records(&app).await, before);
     app.finish().await;
 }
 
@@ -186,5 +211,25 @@ async fn dark_light_and_language_hold_without_a_script() {
         let elsewhere = language.clone().set("back", back);
         assert_eq!(browser.submit(&elsewhere).await.leads_to(), "/");
     }
+    app.finish().await;
+}
+
+#[tokio::test]
+async fn no_link_leads_to_nothing_where_there_is_no_lab() {
+    let app = TestApp::start().await;
+    let (browser, form) = ready(&app).await;
+    browser.submit(&form).await.leads_to();
+    let (mut seen, mut ahead) = (BTreeSet::new(), vec!["/".to_owned()]);
+    while let Some(path) = ahead.pop() {
+        let page = browser.get(&path).await.expect(200);
+        let links = page.html().split("href=\"/").skip(1);
+        let paths = links.filter_map(|rest| rest.split(['"', '#']).next());
+        let new = paths.map(|path| format!("/{}", path.replace("&amp;", "&")));
+        seen.insert(path);
+        ahead
+            .extend(new.filter(|path| !path.starts_with("/assets/") && !path.starts_with("/docs")));
+        ahead.retain(|path| !seen.contains(path));
+    }
+    assert!(seen.len() > 20, "{seen:?}");
     app.finish().await;
 }

@@ -9,10 +9,10 @@ impl Pen<'_> {
     /// the sender; else it stays, and its halo cuts the bar.
     pub(super) fn place_label(&mut self, arrow: &Arrow, (from, to): (f64, f64), way: f64, y: f64) {
         let k = self.look.scale;
-        let width = self.measure(&arrow.text);
+        let class = arrow.kind.class();
+        let width = self.measure(&arrow.text, class);
         let near = from + way * if arrow.click.is_some() { 16.0 } else { 11.0 } * k;
         let anchor = |way: f64| if way > 0.0 { "start" } else { "end" };
-        let class = arrow.kind.class();
         if self.free(near, way, width, y) {
             return self.label(&arrow.text, near, y - 6.0 * k, anchor(way), class);
         }
@@ -54,19 +54,21 @@ impl Pen<'_> {
     }
 
     /// Widest of the usual fonts; too wide is better than too narrow.
-    fn measure(&self, text: &str) -> f64 {
+    fn measure(&self, text: &str, class: &str) -> f64 {
         let wide = |c: char| match c {
             '\u{2e80}'.. => 12.0,
             'A'..='Z' | '0'..='9' | '$' => 7.4,
             ' ' | '.' | ',' | 'i' | 'l' | 't' | '/' => 4.0,
             _ => 6.5,
         };
-        text.chars().map(wide).sum::<f64>() * self.look.scale
+        let bold = matches!(class, "money" | "dup" | "dupret" | "win" | "replay");
+        let weight = if bold { 1.18 } else { 1.0 };
+        text.chars().map(wide).sum::<f64>() * weight * self.look.scale
     }
 
     pub(super) fn label(&mut self, text: &str, x: f64, y: f64, anchor: &str, class: &str) {
         // Whatever the rules say, nothing leaves the picture.
-        let width = self.measure(text);
+        let width = self.measure(text, class);
         let x = match anchor {
             "end" => x.max(width + 2.0),
             _ => x.min(self.look.width - width - 2.0).max(2.0),
