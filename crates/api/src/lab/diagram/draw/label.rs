@@ -57,12 +57,13 @@ impl Pen<'_> {
     fn measure(&self, text: &str, class: &str) -> f64 {
         let wide = |c: char| match c {
             '\u{2e80}'.. => 12.0,
-            'A'..='Z' | '0'..='9' | '$' => 7.4,
-            ' ' | '.' | ',' | 'i' | 'l' | 't' | '/' => 4.0,
-            _ => 6.5,
+            'm' | 'w' => 10.5,
+            'A'..='Z' | '0'..='9' | '$' => 7.8,
+            ' ' | '.' | ',' | 'i' | 'l' | 't' | '/' => 4.2,
+            _ => 7.3,
         };
         let bold = matches!(class, "money" | "dup" | "dupret" | "win" | "replay");
-        let weight = if bold { 1.18 } else { 1.0 };
+        let weight = if bold { 1.14 } else { 1.0 };
         text.chars().map(wide).sum::<f64>() * weight * self.look.scale
     }
 
