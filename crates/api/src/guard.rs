@@ -132,7 +132,7 @@ impl Guarded {
         {
             lost_role::still_theirs(&self.app, account, &scope, object)
                 .await
-                .map_err(|problem| problem.at(&self.path))?;
+                .map_err(|problem| problem.key_unread().at(&self.path))?;
         }
         let mut response = match answer {
             Answer::Finished(finished, source) => {
@@ -171,7 +171,10 @@ async fn guarded(request: HttpRequest, payload: Payload) -> Result<Guarded, Prob
     let rule = Rules::of(&request);
     let account = match rule.anonymous {
         true => None,
-        false => Some(bearer::authenticate(&app, request.headers()).await?),
+        false => {
+            let account = bearer::authenticate(&app, request.headers()).await;
+            Some(account.map_err(Problem::key_unread)?)
+        }
     };
     let key = idempotency::actix::key(request.headers()).map_err(key_problem)?;
     tracing::Span::current().record("key", key.log_hash());

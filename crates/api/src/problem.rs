@@ -93,6 +93,21 @@ impl Problem {
         self
     }
 
+    /// The same where nobody could read what the key has: this request did nothing, but an earlier
+    /// one with its key may have done what a new key would do again.
+    pub fn key_unread(self) -> Self {
+        match self.code {
+            Code::Busy => self.member("safe_new_key", false),
+            _ => self,
+        }
+    }
+
+    /// Can a new key not cause a second effect?
+    pub fn safe_new_key(&self) -> bool {
+        let said = self.members.get("safe_new_key").and_then(Value::as_bool);
+        said.unwrap_or(self.code.safe_new_key())
+    }
+
     /// The sentence.
     pub fn detail(&self) -> &str {
         &self.detail
@@ -112,7 +127,7 @@ impl Problem {
             "detail": self.detail,
             "code": self.code.as_str(),
             "retryable": self.code.retryable(),
-            "safe_new_key": self.code.safe_new_key(),
+            "safe_new_key": self.safe_new_key(),
         });
         if let Value::Object(members) = &mut document {
             if let Some(instance) = &self.instance {

@@ -38,7 +38,8 @@ pub(super) async fn fly<O: Operation>(app: &App, asked: Asked, operation: O) -> 
                 }
             }
             Entry::Full => {
-                let problem = Problem::new(Code::Busy, "Too many requests are running.");
+                let problem =
+                    Problem::new(Code::Busy, "Too many requests are running.").key_unread();
                 return (self::problem(problem), false);
             }
         }
@@ -105,7 +106,7 @@ async fn beside<O: Operation>(
         }
         Ok(Decision::Wait { unknown }) => unknown,
         Ok(Decision::TakeOver { .. }) => None,
-        Err(error) => return Some(problem(Problem::from(error))),
+        Err(error) => return Some(problem(Problem::from(error).key_unread())),
     };
     if Instant::now() >= deadline {
         return Some(problem(unknown.map_or_else(in_progress, O::unknown)));

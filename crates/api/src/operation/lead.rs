@@ -17,7 +17,7 @@ use super::flight::Doing;
 use super::refusals::{contested, in_progress};
 use super::{Answer, Asked, Ended, Operation, Source, Stop, commit, problem, replay};
 use crate::app::App;
-use crate::db;
+use crate::db::{self, AsDatabaseError as _};
 use crate::made_by;
 use crate::problem::Problem;
 
@@ -76,6 +76,7 @@ impl<O: Operation> Leader<'_, O> {
             {
                 return self.replay_or(limited).await;
             }
+            let looked = looks_first;
             looks_first = true;
             match db::answered(self.longest(), self.execute(round)).await {
                 Ok(finished) => return Ok((finished, Source::Executed)),
@@ -86,6 +87,10 @@ impl<O: Operation> Leader<'_, O> {
                     tracing::warn!(%error, "the database went away; looking again");
                     ambiguous = true;
                     self.app.db.returned().await;
+                }
+                // That nothing was done is said only of a key that was read.
+                Err(stop) if !looked && stop.sqlx().is_some_and(db::is_busy) => {
+                    return self.known(ambiguous, began).await?.ok_or_else(|| ended(stop));
                 }
                 Err(stop) => return Err(ended(stop)),
             }
@@ -189,7 +194,7 @@ impl<O: Operation> Leader<'_, O> {
     /// A key that is known is answered, however much its account has asked for.
     async fn replay_or(&self, limited: Problem) -> Result<(Finished, Source), Problem> {
         let decided = db::answered(db::SILENCE, decide(self.app, &self.asked.claim)).await;
-        match decided.map_err(Problem::from)? {
+        match decided.map_err(|error| Problem::from(error).key_unread())? {
             Decision::Execute => Err(limited),
             Decision::Replay { finished, .. } => Ok((*finished, Source::Postgres)),
             Decision::Refuse(refusal) => Err(*refusal),
@@ -199,7 +204,7 @@ impl<O: Operation> Leader<'_, O> {
 }
 
 fn undecided(error: sqlx::Error, ambiguous: bool) -> Problem {
-    if ambiguous { Problem::internal(&error) } else { Problem::from(error) }
+    if ambiguous { Problem::internal(&error) } else { Problem::from(error).key_unread() }
 }
 
 fn ended(stop: Stop) -> Problem {

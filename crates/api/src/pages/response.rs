@@ -73,7 +73,7 @@ pub(super) fn refusal(request: &HttpRequest, problem: &Problem) -> HttpResponse 
         code: code.as_str().to_owned(),
         detail: problem.detail().to_owned(),
         retryable: code.retryable(),
-        safe_new_key: code.safe_new_key(),
+        safe_new_key: problem.safe_new_key(),
         link: way_on(problem),
     };
     let status = StatusCode::from_u16(code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

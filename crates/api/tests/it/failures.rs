@@ -204,3 +204,44 @@ async fn refused_for_its_rate(app: &TestApp, shopper: &Caller) -> (String, Respo
     }
     panic!("fifty orders found the budget filled again");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_key_is_called_safe_only_where_the_key_could_be_read() {
+    let app = TestApp::start().await;
+    app.traffic.expect_failures();
+    let second = app.second_server().await;
+    let shopper = app.shopper().await;
+    let order = shopper.order("order").await;
+    let cancel = format!("/v1/orders/{order}/cancel");
+    let done = shopper.post_empty(&cancel, "cancel").await.expect(200);
+    let mug = basket(&[("enamel-mug", 1)]);
+    let made = shopper.post("/v1/orders", "mug", &mug).await.expect(201);
+    let elsewhere = shopper.on(&second);
+    elsewhere.get("/v1/accounts/me").await.expect(200);
+    let held = async |lock: &'static str| {
+        let mut conn = app.database.connect().await;
+        sqlx::raw_sql("begin").execute(&mut conn).await.unwrap();
+        sqlx::raw_sql(lock).execute(&mut conn).await.unwrap();
+        conn
+    };
+    let records = held("lock table idempotency_record in access exclusive mode").await;
+    let (cancelled, ordered) = tokio::join!(
+        elsewhere.post_empty(&cancel, "cancel"),
+        elsewhere.post("/v1/orders", "mug", &mug)
+    );
+    drop(records);
+    for answer in [cancelled, ordered] {
+        let told = answer.problem(503, "busy").json();
+        assert_eq!((&told["retryable"], &told["safe_new_key"]), (&json!(true), &json!(false)));
+    }
+    elsewhere.post_empty(&cancel, "cancel").await.replays(&done);
+    elsewhere.post("/v1/orders", "mug", &mug).await.replays(&made);
+    let goods = held("select from product for update").await;
+    let told = elsewhere.post("/v1/orders", "bell", &mug).await.problem(503, "busy").json();
+    drop(goods);
+    assert_eq!(told["safe_new_key"], true, "the key was read, and nothing was done under it");
+    elsewhere.post("/v1/orders", "bell", &mug).await.expect(201);
+    assert_eq!(app.number(r#"select count(*) from "order""#).await, 3);
+    second.stop().await;
+    app.finish().await;
+}
