@@ -76,7 +76,6 @@ impl<O: Operation> Leader<'_, O> {
             {
                 return self.replay_or(limited).await;
             }
-            let looked = looks_first;
             looks_first = true;
             match db::answered(self.longest(), self.execute(round)).await {
                 Ok(finished) => return Ok((finished, Source::Executed)),
@@ -88,17 +87,28 @@ impl<O: Operation> Leader<'_, O> {
                     ambiguous = true;
                     self.app.db.returned().await;
                 }
-                // That nothing was done is said only of a key that was read.
-                Err(stop) if !looked && stop.sqlx().is_some_and(db::is_busy) => {
-                    return self.known(ambiguous, began).await?.ok_or_else(|| ended(stop));
+                // What stands in the way may be a commit of ours whose answer was lost.
+                Err(stop) if stop.sqlx().is_some_and(db::is_busy) => {
+                    return self.at_last(ambiguous, began, ended(stop)).await;
                 }
                 Err(stop) => return Err(ended(stop)),
             }
         }
+        self.at_last(ambiguous, began, contested()).await
+    }
+
+    /// How it ends where no round brought a reply. That nothing was done is said only of a key that
+    /// was read since, and never after a lost commit.
+    async fn at_last(
+        &self,
+        ambiguous: bool,
+        began: bool,
+        otherwise: Problem,
+    ) -> Result<(Finished, Source), Problem> {
         match self.known(ambiguous, began).await? {
             Some(known) => Ok(known),
             None if ambiguous => Err(Problem::internal(&"a lost commit stayed contested")),
-            None => Err(contested()),
+            None => Err(otherwise),
         }
     }
 
@@ -124,7 +134,7 @@ impl<O: Operation> Leader<'_, O> {
                     match db::answered(self.longest(), self.take_over(fence)).await {
                         Ok(finished) => return Ok(Some((finished, Source::Executed))),
                         Err(Stop::Taken) => {}
-                        Err(stop) => return Err(ended(stop)),
+                        Err(stop) => return Err(ended(stop).key_unread()),
                     }
                 }
             }
