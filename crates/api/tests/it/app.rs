@@ -92,9 +92,9 @@ impl TestApp {
 
     /// Stops the server and starts a new one at the same address: nothing is left in memory.
     pub(crate) async fn restart(&mut self) {
-        let address = self.server.address;
+        let held = self.server.held.lock().unwrap().take();
         self.server.stop().await;
-        self.server = self.start_server(TcpListener::bind(address).unwrap()).await;
+        self.server = self.start_server(held.unwrap()).await;
     }
 
     async fn start_server(&self, listener: TcpListener) -> Server {

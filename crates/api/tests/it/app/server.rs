@@ -1,6 +1,7 @@
 //! The real HTTP server in this process, as often as a test wants.
 
 use std::net::{SocketAddr, TcpListener};
+use std::sync::Mutex;
 
 use actix_web::dev::ServerHandle;
 use api::app::{App, Ingredients};
@@ -21,6 +22,8 @@ pub(crate) struct Server {
     handle: ServerHandle,
     told: watch::Sender<usize>,
     jobs: Option<Jobs>,
+    /// The same socket once more: nobody else gets its port between two servers.
+    pub(super) held: Mutex<Option<TcpListener>>,
 }
 
 /// What a server is started on.
@@ -36,6 +39,7 @@ pub(super) async fn start(parts: &Parts<'_>, listener: TcpListener) -> Server {
     metrics::install().unwrap();
     let app = App::new(ingredients(parts)).await.unwrap();
     let address = listener.local_addr().unwrap();
+    let held = Mutex::new(Some(listener.try_clone().unwrap()));
     let (told, stop) = Stop::by_hand();
     let threads = web::Threads { workers: 2, grace: parts.options.timing.grace };
     let server = web::server(listener, app.clone(), threads, stop).unwrap();
@@ -43,7 +47,7 @@ pub(super) async fn start(parts: &Parts<'_>, listener: TcpListener) -> Server {
     tokio::spawn(server);
     let jobs =
         parts.options.jobs.then(|| jobs::start(&app, Schedule::new("0 * * * *", None).unwrap()));
-    Server { app, address, handle, told, jobs }
+    Server { app, address, handle, told, jobs, held }
 }
 
 fn ingredients(parts: &Parts<'_>) -> Ingredients {
@@ -74,6 +78,7 @@ impl Server {
     /// As a signal would: running requests finish.
     pub(crate) async fn stop(&self) {
         self.told.send_modify(|times| *times += 1);
+        drop(self.held.lock().unwrap().take());
         self.handle.stop(true).await;
         self.app.flights.drained().await;
         self.app.db.close();
