@@ -18,8 +18,10 @@ use std::time::Duration;
 use deadpool::managed::{
     self, Metrics, Object, PoolConfig, QueueMode, RecycleError, RecycleResult, Timeouts,
 };
+use idempotency::Identity;
+use idempotency::postgres::presence;
 use sqlx::postgres::PgConnection;
-use sqlx::{Connection as _, Executor};
+use sqlx::{AssertSqlSafe, Connection as _, Executor};
 
 pub use again::{answered, insisting, retrying};
 pub use errors::{AsDatabaseError, is_busy, is_conflict, is_disconnect, sqlstate, violated};
@@ -150,15 +152,28 @@ impl Db {
     /// # Errors
     /// As [`Db::connection`], and those of `begin`.
     pub async fn begin(&self) -> sqlx::Result<Tx> {
+        self.begin_for("begin").await
+    }
+
+    /// The same for a transaction that claims a key: whoever finds no record of it yet can see that
+    /// somebody is at it.
+    ///
+    /// # Errors
+    /// As [`Db::begin`].
+    pub async fn begin_claim(&self, identity: &Identity) -> sqlx::Result<Tx> {
+        self.begin_for(&presence::begin(identity)).await
+    }
+
+    async fn begin_for(&self, opening: &str) -> sqlx::Result<Tx> {
         let mut conn = self.connection().await?;
-        if let Err(error) = conn.execute("begin").await {
+        if let Err(error) = conn.execute(AssertSqlSafe(opening)).await {
             if !is_disconnect(&error) {
                 return Err(error);
             }
             // Nothing was done on it yet: a connection that died in the pool is not a failure.
             self.forget_idle();
             conn = self.connection().await?;
-            conn.execute("begin").await?;
+            conn.execute(AssertSqlSafe(opening)).await?;
         }
         Ok(Tx { conn: Some(conn) })
     }

@@ -11,6 +11,7 @@
 
 mod due;
 mod holding;
+pub mod presence;
 mod row;
 
 use std::time::Duration;

@@ -67,7 +67,7 @@ impl Operation for Create {
 }
 
 async fn insert(app: &App, claim: &Claim, account: &Account, hash: &str) -> Result<Finished, Stop> {
-    let mut tx = app.db.begin().await?;
+    let mut tx = app.db.begin_claim(&claim.identity).await?;
     sql::insert(&mut tx, account, hash, Some(&claim.identity)).await.map_err(|error| {
         match db::violated(&error) {
             Some("account_email_key") => Stop::Refused(email_taken()),

@@ -122,7 +122,7 @@ async fn write(
 ) -> Result<Finished, Stop> {
     let id = StockMovementId::from_uuid(app.clock.new_id());
     let created_at = app.clock.now();
-    let mut tx = app.db.begin().await?;
+    let mut tx = app.db.begin_claim(&claim.identity).await?;
     let Some((product, stock_after)) = sql::change_stock(&mut tx, sku, wish.delta).await? else {
         let product = sql::get(&mut tx, sku.as_str()).await?;
         tx.rollback().await;

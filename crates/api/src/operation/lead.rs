@@ -7,14 +7,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use idempotency::flight::Ticket;
-use idempotency::{Finished, Outcome, postgres};
+use idempotency::postgres::{self, presence};
+use idempotency::{Finished, Outcome};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::decide::{Decision, decide};
 use super::flight::Doing;
-use super::refusals::{contested, in_progress};
+use super::refusals::{contested, given_back, in_progress};
 use super::{Answer, Asked, Ended, Operation, Source, Stop, commit, problem, replay};
 use crate::app::App;
 use crate::db::{self, AsDatabaseError as _};
@@ -98,18 +99,35 @@ impl<O: Operation> Leader<'_, O> {
     }
 
     /// How it ends where no round brought a reply. That nothing was done is said only of a key that
-    /// was read since, and never after a lost commit.
+    /// was read since and that nobody is at, and never after a lost commit.
     async fn at_last(
         &self,
         ambiguous: bool,
         began: bool,
         otherwise: Problem,
     ) -> Result<(Finished, Source), Problem> {
-        match self.known(ambiguous, began).await? {
-            Some(known) => Ok(known),
-            None if ambiguous => Err(Problem::internal(&"a lost commit stayed contested")),
-            None => Err(otherwise),
+        loop {
+            let at_work = self.is_at_work().await.map_err(|error| undecided(error, ambiguous))?;
+            match self.known(ambiguous, began).await? {
+                Some(known) => return Ok(known),
+                // Its record is not to be seen before it commits.
+                None if at_work => self.wait(None).await?,
+                None if ambiguous => {
+                    return Err(Problem::internal(&"a lost commit stayed contested"));
+                }
+                None => return Err(otherwise),
+            }
         }
+    }
+
+    /// Whether anybody executes for this key, a lost commit of ours included.
+    async fn is_at_work(&self) -> sqlx::Result<bool> {
+        db::answered(db::SILENCE, async {
+            let mut conn = self.app.db.connection().await?;
+            let at_work = presence::is_at_work(&mut conn, &self.asked.claim.identity).await;
+            conn.end(at_work)
+        })
+        .await
     }
 
     /// What the key has, waiting while another process is at it. Nothing: execute. What this request
@@ -119,9 +137,12 @@ impl<O: Operation> Leader<'_, O> {
         ambiguous: bool,
         began: bool,
     ) -> Result<Option<(Finished, Source)>, Problem> {
+        let mut waited = false;
         loop {
             let decided = db::answered(db::SILENCE, decide(self.app, &self.asked.claim)).await;
             match decided.map_err(|error| undecided(error, ambiguous))? {
+                // Whoever it waited for gave the key back, and said that a new key is safe.
+                Decision::Execute if waited => return Err(given_back()),
                 Decision::Execute => return Ok(None),
                 Decision::Replay { finished, attempts } => {
                     let own = began && attempts == 1;
@@ -129,7 +150,10 @@ impl<O: Operation> Leader<'_, O> {
                     return Ok(Some((*finished, source)));
                 }
                 Decision::Refuse(refusal) => return Err(*refusal),
-                Decision::Wait { unknown } => self.wait(unknown).await?,
+                Decision::Wait { unknown } => {
+                    self.wait(unknown).await?;
+                    waited = true;
+                }
                 Decision::TakeOver { fence } => {
                     match db::answered(self.longest(), self.take_over(fence)).await {
                         Ok(finished) => return Ok(Some((finished, Source::Executed))),
@@ -191,7 +215,7 @@ impl<O: Operation> Leader<'_, O> {
         let claim = &self.asked.claim;
         let reply = refusal.to_reply();
         let resource = refusal.get("resource").and_then(|path| path.as_str());
-        let mut tx = self.app.db.begin().await?;
+        let mut tx = self.app.db.begin_claim(&claim.identity).await?;
         // A key that made something is not told that nothing was done, however late it asks again.
         if made_by::resource(&mut tx, &claim.identity).await?.is_some() {
             tx.rollback().await;
@@ -203,8 +227,11 @@ impl<O: Operation> Leader<'_, O> {
 
     /// A key that is known is answered, however much its account has asked for.
     async fn replay_or(&self, limited: Problem) -> Result<(Finished, Source), Problem> {
+        let unread = |error| undecided(error, false);
+        let at_work = self.is_at_work().await.map_err(unread)?;
         let decided = db::answered(db::SILENCE, decide(self.app, &self.asked.claim)).await;
-        match decided.map_err(|error| Problem::from(error).key_unread())? {
+        match decided.map_err(unread)? {
+            Decision::Execute if at_work => Err(in_progress()),
             Decision::Execute => Err(limited),
             Decision::Replay { finished, .. } => Ok((*finished, Source::Postgres)),
             Decision::Refuse(refusal) => Err(*refusal),

@@ -48,6 +48,16 @@ pub(super) fn reused(differences: Differences) -> Problem {
     .member("differs", differences.differs)
 }
 
+/// The request that this one waited for could not reach the provider, and its key is free again.
+pub(super) fn given_back() -> Problem {
+    Problem::new(
+        Code::ProviderUnavailable,
+        "The first request with this key did not reach the payment provider. No money moved. Send the \
+         same request again.",
+    )
+    .retry_after(2)
+}
+
 /// Somebody else was faster time and again. Nothing was done.
 pub(super) fn contested() -> Problem {
     Problem::new(

@@ -42,7 +42,7 @@ impl Operation for Cancel {
     async fn execute(&self, app: &App, claim: &Claim) -> Result<Finished, Stop> {
         let id = self.order.clone().map_err(Stop::Passing)?;
         db::retrying(|| async {
-            let mut tx = app.db.begin().await?;
+            let mut tx = app.db.begin_claim(&claim.identity).await?;
             let order = owned(&mut tx, &self.account, id).await?;
             self.body.clone().map_err(Stop::Passing)?;
             let cancelled = order.state().cancel().map_err(|refusal| refused(&order, refusal))?;

@@ -231,7 +231,7 @@ impl Create {
         wish: &Wish,
         tried: &Priced,
     ) -> Result<Finished, Stop> {
-        let mut tx = app.db.begin().await?;
+        let mut tx = app.db.begin_claim(&claim.identity).await?;
         catalog::sql::lock(&mut tx, &tried.ids()).await?;
         let priced = match look_again(&mut tx, app, wish, tried).await? {
             Ok(priced) => priced,

@@ -11,13 +11,15 @@
 //! | `placed`, `lined` | the order, its lines |
 //! | main query | the finished record, with status 0 if a line could not be taken |
 //!
-//! Status 0 violates the check `idempotency_record_effects_complete`, which undoes everything. A
+//! The main query is where it begins: before it counts what was taken, it shows that somebody is at
+//! this key. Status 0 violates the check `idempotency_record_effects_complete`, which undoes everything. A
 //! concurrent duplicate waits for the first on the products' locks, then violates the record's
 //! primary key, which undoes everything too. The rules stay in `domain`: it merged and priced the
 //! basket that is written down here. Do not split the statement, and do not add `on conflict`:
 //! either would let half of it stand.
 
 use domain::PricedLine;
+use idempotency::postgres::presence;
 use idempotency::{Claim, Reply};
 use sqlx::PgConnection;
 use sqlx::postgres::PgArguments;
@@ -127,13 +129,14 @@ pub async fn place(
         "insert into idempotency_record
             (scope, key, fingerprint, marks, operation, state, resource, created_at, finished_at,
              expires_at, status, headers, body)
-        select $1, $2, $17, $18, $19, 'completed', $20, t, t, t + $21 * interval '1 millisecond',
-               case when (select count(*) from taken) = cardinality($12) then 201 else 0 end, $22, $23
-        from clock_timestamp() t
+        select $1, $2, $18, $19, $20, 'completed', $21, t, t, t + $22 * interval '1 millisecond',
+               case when (select count(*) from taken) = cardinality($12) then 201 else 0 end, $23, $24
+        from pg_advisory_xact_lock_shared($17), clock_timestamp() t
         returning expires_at"
     ));
     placing
         .bind(statement, claim.identity.scope.as_bytes(), claim.identity.key.as_str())
+        .bind(presence::number(&claim.identity))
         .bind(&claim.fingerprint.0[..])
         .bind(claim.marks.as_bytes())
         .bind(Create::NAME)

@@ -64,7 +64,7 @@ impl Operation for Create {
     async fn execute(&self, app: &App, claim: &Claim) -> Result<Finished, Stop> {
         let id = self.order.clone().map_err(Stop::Passing)?;
         db::retrying(|| async {
-            let mut tx = app.db.begin().await?;
+            let mut tx = app.db.begin_claim(&claim.identity).await?;
             // Locked, so that of two requests the later one finds what the first has queued.
             let order = owned(&mut tx, &self.account, id).await?;
             // The merchant sees every order, but has no mail sent to its buyer.

@@ -139,7 +139,7 @@ impl Create {
 
 /// Phase one: the claim, the order's link and the payment, in one transaction.
 async fn intend(app: &App, claim: &Claim, payment: &Payment) -> Result<Attempt, Stop> {
-    let mut tx = app.db.begin().await?;
+    let mut tx = app.db.begin_claim(&claim.identity).await?;
     let attempt = postgres::insert_processing(
         &mut tx,
         claim,

@@ -143,7 +143,7 @@ async fn intend(
     draft: &Refund,
     wish: &Wish,
 ) -> Result<(Attempt, Refund), Stop> {
-    let mut tx = app.db.begin().await?;
+    let mut tx = app.db.begin_claim(&claim.identity).await?;
     let attempt = postgres::insert_processing(
         &mut tx,
         claim,

@@ -90,6 +90,18 @@ impl TestApp {
         self.start_server(free_listener()).await
     }
 
+    /// The same, reaching the database at another port of this machine.
+    pub(crate) async fn server_behind(&self, database_port: u16) -> Server {
+        let mut url = reqwest::Url::parse(&self.database.url).unwrap();
+        url.set_port(Some(database_port)).unwrap();
+        self.start_on(url.as_str(), free_listener()).await
+    }
+
+    /// Where the database listens.
+    pub(crate) fn database_port(&self) -> u16 {
+        reqwest::Url::parse(&self.database.url).unwrap().port().unwrap_or(5432)
+    }
+
     /// Stops the server and starts a new one at the same address: nothing is left in memory.
     pub(crate) async fn restart(&mut self) {
         let held = self.server.held.lock().unwrap().take();
@@ -98,8 +110,12 @@ impl TestApp {
     }
 
     async fn start_server(&self, listener: TcpListener) -> Server {
+        self.start_on(&self.database.url, listener).await
+    }
+
+    async fn start_on(&self, database_url: &str, listener: TcpListener) -> Server {
         let parts = server::Parts {
-            database_url: &self.database.url,
+            database_url,
             redis_url: self.redis.as_ref().map(|redis| self.options.redis_url(redis)),
             provider_url: &self.provider.base_url(),
             secret: self.secret,

@@ -46,5 +46,6 @@ mod secrets;
 mod shapes;
 mod stock;
 mod sweep;
+mod unseen;
 mod webhooks_in;
 mod webhooks_out;

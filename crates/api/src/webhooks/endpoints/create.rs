@@ -58,7 +58,7 @@ impl Operation for Create {
         let reply = reply(&endpoint)?;
         let path = endpoint.path();
         db::retrying(|| async {
-            let mut tx = app.db.begin().await?;
+            let mut tx = app.db.begin_claim(&claim.identity).await?;
             sql::insert(&mut tx, &endpoint, self.account.id, &claim.identity, &sealed).await?;
             let ended = Ended {
                 operation: Self::NAME,

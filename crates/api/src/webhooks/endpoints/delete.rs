@@ -43,7 +43,7 @@ impl Operation for Delete {
         let id = self.endpoint.clone().map_err(Stop::Passing)?;
         let reply = Reply::new(204, "", Bytes::new());
         db::retrying(|| async {
-            let mut tx = app.db.begin().await?;
+            let mut tx = app.db.begin_claim(&claim.identity).await?;
             if !sql::delete(&mut tx, self.account.id, id).await? {
                 return Err(Stop::Passing(Problem::not_found()));
             }

@@ -1,15 +1,17 @@
 //! A wire between a server and its database that can lose the acknowledgement of a commit.
 //!
 //! It passes everything on. Once it is told to cut, the next message that commits reaches the
-//! database; its answer is read, thrown away, and the connection ends. What commits here is the
+//! database; its answer is read, thrown away, and the connection ends. The client may be left at once
+//! instead of then: the database goes on and does not know. What commits here is the
 //! word `commit`, and the statements that are a transaction of their own: the one that places an
 //! order, and those that note that a mail or an event has arrived.
 
 use std::collections::HashSet;
 use std::io;
 use std::net::Ipv4Addr;
+use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -33,6 +35,8 @@ struct Wishes {
     /// How many acknowledgements are to be lost yet, and were lost.
     to_cut: AtomicUsize,
     cut: AtomicUsize,
+    /// Whether the client is left before the database has answered.
+    hastily: AtomicBool,
 }
 
 impl Proxy {
@@ -60,6 +64,12 @@ impl Proxy {
         self.wishes.to_cut.store(1, Ordering::SeqCst);
     }
 
+    /// The same, and the client does not wait until the commit is done.
+    pub(crate) fn leave_next_commit(&self) {
+        self.wishes.hastily.store(true, Ordering::SeqCst);
+        self.cut_next_commit();
+    }
+
     /// No more; how many were lost so far.
     pub(crate) fn cut_no_more(&self) -> usize {
         self.wishes.to_cut.store(0, Ordering::SeqCst);
@@ -80,9 +90,14 @@ async fn pass(client: TcpStream, database_port: u16, wishes: Arc<Wishes>) {
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
     let cutting = Arc::new(Notify::new());
-    let asking = forward(from_client, to_server, &wishes, &cutting);
-    let answering = back(from_server, to_client, &cutting);
-    tokio::select! { _ = asking => {}, _ = answering => {} }
+    let mut asking = pin!(forward(from_client, to_server, &wishes, &cutting));
+    let mut answering = pin!(back(from_server, to_client, &wishes, &cutting));
+    tokio::select! {
+        _ = &mut asking => if wishes.hastily.load(Ordering::SeqCst) {
+            let _lost = answering.await;
+        },
+        _ = &mut answering => {}
+    }
 }
 
 /// Message by message, since a commit has to be seen.
@@ -163,6 +178,7 @@ fn text(bytes: &[u8]) -> &[u8] {
 async fn back(
     mut server: OwnedReadHalf,
     mut client: OwnedWriteHalf,
+    wishes: &Wishes,
     cutting: &Notify,
 ) -> io::Result<()> {
     let mut buffer = vec![0; 16 * 1024];
@@ -170,6 +186,9 @@ async fn back(
         tokio::select! {
             biased;
             () = cutting.notified() => {
+                if wishes.hastily.load(Ordering::SeqCst) {
+                    drop(client);
+                }
                 let _lost = server.read(&mut buffer).await?;
                 return Ok(());
             }

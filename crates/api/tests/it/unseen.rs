@@ -1,0 +1,124 @@
+//! Copies of a request whose execution cannot be seen yet: its commit takes its time, or others hold
+//! the goods that it wants. Nobody is told that nothing was done.
+
+use std::time::Duration;
+
+use serde_json::json;
+use sqlx::AssertSqlSafe;
+
+use crate::app::{Caller, TestApp, basket, together};
+use crate::process::Proxy;
+
+/// Commits of records take longer than anybody waits for a lock, as where a standby or a disk is
+/// slow, if their keys begin with `slow`.
+const SLOW_COMMITS: [&str; 2] = [
+    "create function take_time() returns trigger language plpgsql as
+     $$ begin perform pg_sleep(8); return null; end $$",
+    "create constraint trigger take_time after insert on idempotency_record
+     deferrable initially deferred for each row when (new.key like 'slow%')
+     execute function take_time()",
+];
+
+async fn slow_commits(app: &TestApp) {
+    for statement in SLOW_COMMITS {
+        app.execute(statement).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_beside_a_slow_commit_is_not_told_that_nothing_was_done() {
+    let app = TestApp::start().await;
+    let second = app.second_server().await;
+    let (shopper, merchant) = (app.shopper().await, app.merchant().await);
+    let paid = shopper.order("paid").await;
+    let payment = shopper.pay(&paid, "pay", "pm_card_ok").await.expect(201).text("id");
+    let unpaid = shopper.order("unpaid").await;
+    slow_commits(&app).await;
+    let cent = json!({ "amount": { "amount": 1, "currency": "USD" } });
+    let wishes = [
+        (&shopper, "/v1/orders".to_owned(), basket(&[("enamel-mug", 1)])),
+        (
+            &shopper,
+            format!("/v1/orders/{unpaid}/payments"),
+            json!({ "payment_method": "pm_card_ok" }),
+        ),
+        (&shopper, format!("/v1/payments/{payment}/refunds"), cent),
+        (
+            &merchant,
+            "/v1/products/order-book/stock-movements".to_owned(),
+            json!({ "delta": 1, "reason": "found one" }),
+        ),
+    ];
+    let asked = wishes.map(|(caller, path, body)| {
+        let key = format!("slow{}", path.replace('/', "-"));
+        let ask = move |caller: &Caller| caller.request("POST", &path).key(&key).json(&body);
+        let first = ask(caller).send();
+        let (patient, other) = (ask(&caller.on(&second)), ask(&caller.on(&second)));
+        let other = other.header("prefer", b"wait=1");
+        async move {
+            let copies = async {
+                tokio::time::sleep(Duration::from_millis(500)).await;
+                tokio::join!(patient.send(), other.send())
+            };
+            tokio::join!(first, copies)
+        }
+    });
+    for (first, (patient, other)) in together(asked).await {
+        patient.replays(&first.expect(201));
+        let told = other.problem(409, "request_in_progress").json();
+        assert_eq!(told["safe_new_key"], false);
+    }
+    assert_eq!(app.number("select sum(amount) from refund").await, 1);
+    second.stop().await;
+    app.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_that_waits_for_the_same_goods_is_not_told_that_nothing_was_done() {
+    let app = TestApp::start().await;
+    let second = app.second_server().await;
+    let shopper = app.shopper().await;
+    // The first gets one product after the other, the copy waits for the first one all the time.
+    let goods = ["counter-bell", "enamel-mug", "order-book"];
+    for (sku, until) in goods.into_iter().zip([4000, 8000, 11_500]) {
+        let mut conn = app.database.connect().await;
+        sqlx::raw_sql("begin").execute(&mut conn).await.unwrap();
+        let lock = format!("select from product where sku = '{sku}' for update");
+        sqlx::raw_sql(AssertSqlSafe(lock)).execute(&mut conn).await.unwrap();
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(until)).await;
+            drop(conn);
+        });
+    }
+    let all = basket(&goods.map(|sku| (sku, 1)));
+    let copy = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        shopper.on(&second).post("/v1/orders", "all", &all).await
+    };
+    let (first, copy) = tokio::join!(shopper.post("/v1/orders", "all", &all), copy);
+    let told = copy.problem(409, "request_in_progress").json();
+    assert_eq!(told["safe_new_key"], false);
+    shopper.on(&second).post("/v1/orders", "all", &all).await.replays(&first.expect(201));
+    second.stop().await;
+    app.finish().await;
+}
+
+/// The database answers its commit so late that the server has given up and tries again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_that_is_done_after_it_was_given_up_is_found() {
+    let app = TestApp::start().await;
+    let proxy = Proxy::before(app.database_port()).await;
+    let server = app.server_behind(proxy.port()).await;
+    let shopper = app.shopper().await;
+    let there = shopper.on(&server);
+    slow_commits(&app).await;
+    let mug = basket(&[("enamel-mug", 1)]);
+    there.post("/v1/orders", "another", &mug).await.expect(201);
+    proxy.leave_next_commit();
+    let told = there.post("/v1/orders", "slow", &mug).await.expect(201);
+    assert_eq!(proxy.cut_no_more(), 1);
+    shopper.post("/v1/orders", "slow", &mug).await.replays(&told);
+    assert_eq!(app.number(r#"select count(*) from "order""#).await, 2);
+    server.stop().await;
+    app.finish().await;
+}

@@ -1,0 +1,41 @@
+//! Who is at a key whose record cannot be seen yet.
+//!
+//! Until it commits, an execution is visible to nobody. A duplicate that could not wait any longer
+//! for what the execution has locked would find no record, and say that nothing was done. So each
+//! transaction that claims a key takes a shared advisory lock on it first, which waits for nobody
+//! and ends with the transaction; whoever is about to say that nothing was done asks for it.
+
+use sha2::{Digest as _, Sha256};
+use sqlx::postgres::PgConnection;
+
+use crate::key::Identity;
+
+/// The advisory lock of a key. Two keys may, once in 2^64, have the same: one of them is then told
+/// that it is still running.
+pub fn number(identity: &Identity) -> i64 {
+    let scope = identity.scope.as_bytes();
+    let mut digest = Sha256::new();
+    digest.update([u8::try_from(scope.len()).unwrap_or(u8::MAX)]);
+    digest.update(scope);
+    digest.update(identity.key.as_str());
+    let digest: [u8; 32] = digest.finalize().into();
+    let (first, _) = digest.split_first_chunk().expect("32 bytes");
+    i64::from_be_bytes(*first)
+}
+
+/// What opens a transaction that claims this key: one message, so one round trip.
+pub fn begin(identity: &Identity) -> String {
+    format!("begin; select pg_advisory_xact_lock_shared({})", number(identity))
+}
+
+/// Whether a transaction that claims this key is open. One that has ended since shows in its record:
+/// ask here first, then there.
+///
+/// # Errors
+/// Those of the database.
+pub async fn is_at_work(connection: &mut PgConnection, identity: &Identity) -> sqlx::Result<bool> {
+    sqlx::query_scalar("select not pg_try_advisory_xact_lock($1)")
+        .bind(number(identity))
+        .fetch_one(connection)
+        .await
+}
