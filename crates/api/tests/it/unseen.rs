@@ -117,6 +117,7 @@ async fn a_commit_that_is_done_after_it_was_given_up_is_found() {
     proxy.leave_next_commit();
     let told = there.post("/v1/orders", "slow", &mug).await.expect(201);
     assert_eq!(proxy.cut_no_more(), 1);
+    assert!(told.is_replay(), "found, not made once more");
     shopper.post("/v1/orders", "slow", &mug).await.replays(&told);
     assert_eq!(app.number(r#"select count(*) from "order""#).await, 2);
     server.stop().await;

@@ -50,7 +50,7 @@ pub enum InvalidRefund {
     RestockNeedsRemainder,
     /// The goods went back into stock before, or were never this payment's.
     #[error("there are no goods that could come back with this refund")]
-    AlreadyRestocked,
+    NothingToRestock,
 }
 
 impl Refundable {
@@ -98,7 +98,7 @@ impl Refundable {
                 Err(InvalidRefund::WrongCurrency(currency))
             }
             Some(requested) if !requested.is_positive() => Err(InvalidRefund::NotPositive),
-            Some(_) | None if restock && self.restocked => Err(InvalidRefund::AlreadyRestocked),
+            Some(_) | None if restock && self.restocked => Err(InvalidRefund::NothingToRestock),
             Some(_) | None => Ok(()),
         }
     }
@@ -121,7 +121,7 @@ impl InvalidRefund {
         match self {
             Self::NotPositive => "/amount/amount",
             Self::WrongCurrency(_) => "/amount/currency",
-            Self::RestockNeedsRemainder | Self::AlreadyRestocked => "/restock",
+            Self::RestockNeedsRemainder | Self::NothingToRestock => "/restock",
         }
     }
 }

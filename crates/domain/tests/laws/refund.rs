@@ -135,9 +135,9 @@ fn goods_go_back_once_and_with_the_remainder() {
     assert_eq!(early, invalid(InvalidRefund::RestockNeedsRemainder));
     let restocked = Refundable::new(usd(100), usd(60), usd(0), true).expect("amounts are sane");
     let again = plan_refund(&restocked, None, true);
-    assert_eq!(again, invalid(InvalidRefund::AlreadyRestocked));
+    assert_eq!(again, invalid(InvalidRefund::NothingToRestock));
     assert_eq!(plan_refund(&restocked, None, false), Ok(usd(40)));
-    assert_eq!(InvalidRefund::AlreadyRestocked.pointer(), "/restock");
+    assert_eq!(InvalidRefund::NothingToRestock.pointer(), "/restock");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use sqlx::AssertSqlSafe;
 
 use super::count;
 use crate::app::{TestApp, basket, eventually, together};
+use crate::process::Meeting;
 use crate::raw;
 
 #[tokio::test]
@@ -30,6 +31,40 @@ async fn twenty_copies_are_one_charge_every_time() {
         assert_eq!(answers.iter().filter(|answer| !answer.is_replay()).count(), 1);
         assert_eq!(app.provider_charges(&order).await.len(), 1);
     }
+    second.stop().await;
+    app.finish().await;
+}
+
+/// Whose key was given back was told that a new key is safe: nobody who waited for that may pay.
+#[tokio::test]
+async fn a_copy_of_a_payment_that_reached_nobody_is_told_the_same() {
+    let app = TestApp::start().await;
+    app.traffic.expect_failures();
+    let second = app.second_server().await;
+    let shopper = app.shopper().await;
+    let order = shopper.order("K").await;
+    app.provider(json!({ "down": true })).await;
+    let meeting = Meeting::new().await;
+    let fault = format!("before_release:{}", meeting.action());
+    let paying = shopper.request("POST", &format!("/v1/orders/{order}/payments")).key("P");
+    let paying = paying.json(&json!({ "payment_method": "pm_card_ok" }));
+    let first = tokio::spawn(paying.header("x-payonce-fault", fault.as_bytes()).send());
+    let here = meeting.arrived().await.unwrap();
+    app.provider(json!({ "down": false })).await;
+    let copy = {
+        let (there, order) = (shopper.on(&second), order.clone());
+        tokio::spawn(async move { there.pay(&order, "P", "pm_card_ok").await })
+    };
+    let waits = async || !second.app.flights.is_empty();
+    eventually("the copy waits", waits).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    drop(here);
+    let (first, copy) = (first.await.unwrap(), copy.await.unwrap());
+    first.problem(503, "provider_unavailable");
+    copy.problem(503, "provider_unavailable");
+    assert!(app.provider_charges(&order).await.is_empty());
+    shopper.on(&second).pay(&order, "P", "pm_card_ok").await.expect(201);
+    assert_eq!(app.captures(&order).await, 1);
     second.stop().await;
     app.finish().await;
 }

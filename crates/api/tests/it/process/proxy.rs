@@ -88,11 +88,12 @@ async fn pass(client: TcpStream, database_port: u16, wishes: Arc<Wishes>) {
     let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, database_port)).await else { return };
     let _ = (client.set_nodelay(true), server.set_nodelay(true));
     let (from_client, to_client) = client.into_split();
-    let (from_server, to_server) = server.into_split();
+    let (from_server, mut to_server) = server.into_split();
     let cutting = Arc::new(Notify::new());
-    let mut asking = pin!(forward(from_client, to_server, &wishes, &cutting));
+    let mut asking = pin!(forward(from_client, &mut to_server, &wishes, &cutting));
     let mut answering = pin!(back(from_server, to_client, &wishes, &cutting));
     tokio::select! {
+        // The way to the database stays open, or it would see that nobody is there any more.
         _ = &mut asking => if wishes.hastily.load(Ordering::SeqCst) {
             let _lost = answering.await;
         },
@@ -103,20 +104,28 @@ async fn pass(client: TcpStream, database_port: u16, wishes: Arc<Wishes>) {
 /// Message by message, since a commit has to be seen.
 async fn forward(
     mut client: OwnedReadHalf,
-    mut server: OwnedWriteHalf,
+    server: &mut OwnedWriteHalf,
     wishes: &Wishes,
     cutting: &Notify,
 ) -> io::Result<()> {
     let mut alone = HashSet::new();
     let mut is_startup = true;
+    let mut is_leaving = false;
     loop {
         let message = read_message(&mut client, is_startup).await?;
         // A refused request for encryption is followed by the real start.
         is_startup = is_startup && message[4..8] == [4, 210, 22, 47];
-        if commits(&message, &mut alone) && wishes.takes_one() {
+        let is_cut = commits(&message, &mut alone) && wishes.takes_one();
+        let hastily = wishes.hastily.load(Ordering::SeqCst);
+        if is_cut && !hastily {
             cutting.notify_one();
         }
+        is_leaving |= is_cut && hastily;
         server.write_all(&message).await?;
+        // The database has the whole of it.
+        if is_leaving && matches!(message[0], b'Q' | b'S') {
+            cutting.notify_one();
+        }
     }
 }
 
