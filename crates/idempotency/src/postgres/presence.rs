@@ -39,3 +39,23 @@ pub async fn is_at_work(connection: &mut PgConnection, identity: &Identity) -> s
         .fetch_one(connection)
         .await
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::{Key, Scope};
+
+    fn number_of(scope: &[u8], key: &str) -> i64 {
+        let key = Key::parse([key.as_bytes()]).unwrap();
+        number(&Identity { scope: Scope::from_stored(scope), key })
+    }
+
+    #[test]
+    fn every_key_of_every_scope_has_a_number_of_its_own() {
+        let all = [(&b"a"[..], "b"), (b"a", "c"), (b"b", "b"), (b"ab", "b"), (b"a", "bb")];
+        let mut numbers = all.map(|(scope, key)| number_of(scope, key));
+        assert_eq!(numbers, all.map(|(scope, key)| number_of(scope, key)));
+        numbers.sort_unstable();
+        assert!(numbers.windows(2).all(|pair| pair[0] != pair[1]), "{numbers:?}");
+    }
+}
