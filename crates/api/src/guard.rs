@@ -25,7 +25,7 @@ use crate::accounts::{Account, Role, bearer};
 use crate::app::App;
 use crate::fault;
 use crate::operation::{self, Answer, Asked, Operation, Source};
-use crate::problem::{Code, Problem};
+use crate::problem::{Code, Problem, sentence};
 
 /// The largest body of a request to the API, in bytes.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
@@ -370,15 +370,6 @@ fn pointer(path: &serde_path_to_error::Path) -> String {
             Segment::Enum { .. } | Segment::Unknown => String::new(),
         })
         .collect()
-}
-
-/// Error texts of libraries begin small and end without a stop.
-fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    match letters.next() {
-        Some(first) => format!("{}{}.", first.to_uppercase(), letters.as_str()),
-        None => String::new(),
-    }
 }
 
 /// What a claim by a page is filed under: the same key as a client of the API would send.

@@ -55,7 +55,7 @@ impl Problem {
     pub fn invalid(pointer: impl Into<String>, message: impl Into<String>) -> Self {
         let message = message.into();
         let errors = json!([{ "pointer": pointer.into(), "message": message }]);
-        Self::new(Code::ValidationFailed, message).member("errors", errors)
+        Self::new(Code::ValidationFailed, sentence(&message)).member("errors", errors)
     }
 
     /// No such thing, or not yours: the same words for both.
@@ -181,6 +181,14 @@ impl ResponseError for Problem {
     }
 }
 
+/// The words of a rule or a library, which begin small and end without a stop.
+pub(crate) fn sentence(words: &str) -> String {
+    let mut rest = words.chars();
+    let first = rest.next().into_iter().flat_map(char::to_uppercase);
+    let stop = if words.ends_with(char::is_alphanumeric) { "." } else { "" };
+    first.chain(rest).chain(stop.chars()).collect()
+}
+
 /// The answer, and in it, if it is a problem that has none, the path of its request.
 pub fn located(response: ServiceResponse<BoxBody>) -> ServiceResponse<BoxBody> {
     let problem = response.response().error().and_then(|error| error.as_error::<Problem>());
@@ -226,7 +234,7 @@ mod tests {
             document,
             json!({
                 "type": "/problems/validation_failed", "title": "The request breaks a rule.",
-                "status": 422, "detail": "a quantity is 1 to 99", "instance": "/v1/orders",
+                "status": 422, "detail": "A quantity is 1 to 99.", "instance": "/v1/orders",
                 "code": "validation_failed", "retryable": false, "safe_new_key": true,
                 "errors": [{"pointer": "/lines/0/quantity", "message": "a quantity is 1 to 99"}],
             })

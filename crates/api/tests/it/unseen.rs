@@ -93,7 +93,8 @@ async fn a_copy_that_waits_for_the_same_goods_is_not_told_that_nothing_was_done(
     let all = basket(&goods.map(|sku| (sku, 1)));
     let copy = async {
         tokio::time::sleep(Duration::from_millis(300)).await;
-        shopper.on(&second).post("/v1/orders", "all", &all).await
+        let copy = shopper.on(&second).request("POST", "/v1/orders").key("all").json(&all);
+        copy.header("prefer", b"wait=1").send().await
     };
     let (first, copy) = tokio::join!(shopper.post("/v1/orders", "all", &all), copy);
     let told = copy.problem(409, "request_in_progress").json();
