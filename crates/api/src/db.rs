@@ -8,6 +8,7 @@ mod again;
 mod errors;
 mod hosts;
 pub mod lanes;
+mod punctual;
 
 use std::ops::{Deref, DerefMut};
 use std::str::FromStr;
@@ -26,6 +27,7 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor};
 pub use again::{answered, insisting, retrying};
 pub use errors::{AsDatabaseError, is_busy, is_conflict, is_disconnect, sqlstate, violated};
 pub use hosts::Hosts;
+pub use punctual::{BEGIN_WITHIN, beginning_until};
 
 /// How long a request waits for a connection before it is told that we are busy.
 const WAIT: Duration = Duration::from_secs(5);
@@ -152,20 +154,19 @@ impl Db {
     /// # Errors
     /// As [`Db::connection`], and those of `begin`.
     pub async fn begin(&self) -> sqlx::Result<Tx> {
-        self.begin_for("begin").await
+        self.begin_on(self.connection().await?, "begin").await
     }
 
     /// The same for a transaction that claims a key: whoever finds no record of it yet can see that
     /// somebody is at it.
     ///
     /// # Errors
-    /// As [`Db::begin`].
+    /// As [`Db::begin`] and [`Db::connection_to_claim`].
     pub async fn begin_claim(&self, identity: &Identity) -> sqlx::Result<Tx> {
-        self.begin_for(&presence::begin(identity)).await
+        self.begin_on(self.connection_to_claim().await?, &presence::begin(identity)).await
     }
 
-    async fn begin_for(&self, opening: &str) -> sqlx::Result<Tx> {
-        let mut conn = self.connection().await?;
+    async fn begin_on(&self, mut conn: Conn, opening: &str) -> sqlx::Result<Tx> {
         if let Err(error) = conn.execute(AssertSqlSafe(opening)).await {
             if !is_disconnect(&error) {
                 return Err(error);

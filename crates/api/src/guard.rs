@@ -20,6 +20,7 @@ use idempotency::canonical::Canonical;
 use idempotency::fingerprint::Body;
 use idempotency::{Claim, Identity, Key, KeyError, Parts, Scope, prefer};
 use serde::de::DeserializeOwned;
+use tokio::time::Instant;
 
 use crate::accounts::{Account, Role, bearer};
 use crate::app::App;
@@ -67,6 +68,7 @@ pub struct Guarded {
     wait: Duration,
     wait_applied: Option<u64>,
     forbidden: bool,
+    arrived: Instant,
     request: HttpRequest,
 }
 
@@ -120,7 +122,12 @@ impl Guarded {
     pub async fn perform<O: Operation>(self, operation: O) -> Result<HttpResponse, Problem> {
         let scope = self.claim.identity.scope.clone();
         let shared = operation.shared();
-        let asked = Asked { claim: self.claim, path: self.path.clone(), wait: self.wait };
+        let asked = Asked {
+            claim: self.claim,
+            path: self.path.clone(),
+            wait: self.wait,
+            arrived: self.arrived,
+        };
         let answer = if self.forbidden {
             lost_role::forbid(operation::perform(&self.app, asked, lost_role::Forbidden).await)
         } else {
@@ -167,6 +174,7 @@ impl FromRequest for Guarded {
 }
 
 async fn guarded(request: HttpRequest, payload: Payload) -> Result<Guarded, Problem> {
+    let asked = Instant::now();
     let app = App::extract(&request).await?;
     let rule = Rules::of(&request);
     let account = match rule.anonymous {
@@ -178,7 +186,10 @@ async fn guarded(request: HttpRequest, payload: Payload) -> Result<Guarded, Prob
     };
     let key = idempotency::actix::key(request.headers()).map_err(key_problem)?;
     tracing::Span::current().record("key", key.log_hash());
+    let reading = Instant::now();
     let bytes = read(request.headers(), payload).await?;
+    // What a client takes to send its body is not held against it.
+    let arrived = asked + reading.elapsed();
     let document = match bytes.is_empty() {
         true => None,
         false => Some(json(request.headers(), &bytes)?),
@@ -201,6 +212,7 @@ async fn guarded(request: HttpRequest, payload: Payload) -> Result<Guarded, Prob
         wait: wait.map_or(prefer::WAIT_DEFAULT, Duration::from_secs),
         wait_applied: wait,
         forbidden,
+        arrived,
         request,
     })
 }

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use idempotency::postgres::{self, Attempt, Ending};
 use idempotency::{Claim, Finished, Outcome, Reply};
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use self::flight::fly;
@@ -145,6 +146,8 @@ pub struct Asked {
     pub path: String,
     /// How long it waits for a duplicate that is running.
     pub wait: Duration,
+    /// Since when it is here.
+    pub arrived: Instant,
 }
 
 /// Runs the operation, or gives what its key already has.

@@ -78,7 +78,9 @@ impl<O: Operation> Leader<'_, O> {
                 return self.replay_or(limited).await;
             }
             looks_first = true;
-            match db::answered(self.longest(), self.execute(round)).await {
+            let begin_until = (round == 1).then(|| self.asked.arrived + db::BEGIN_WITHIN);
+            let executed = db::beginning_until(begin_until, self.execute(round));
+            match db::answered(self.longest(), executed).await {
                 Ok(finished) => return Ok((finished, Source::Executed)),
                 Err(Stop::Taken) => {}
                 Err(Stop::Overtaken) => began = true,
@@ -98,8 +100,9 @@ impl<O: Operation> Leader<'_, O> {
         self.at_last(ambiguous, began, contested()).await
     }
 
-    /// How it ends where no round brought a reply. That nothing was done is said only of a key that
-    /// was read since and that nobody is at, and never after a lost commit.
+    /// How it ends where no round brought a reply. That nothing was done, and a new key is safe, is
+    /// said only of a key that was read since and that nobody is at, and never after a lost commit;
+    /// and not before whoever came earlier has begun or given up.
     async fn at_last(
         &self,
         ambiguous: bool,
@@ -114,6 +117,9 @@ impl<O: Operation> Leader<'_, O> {
                 None if at_work => self.wait(None).await?,
                 None if ambiguous => {
                     return Err(Problem::internal(&"a lost commit stayed contested"));
+                }
+                None if self.asked.arrived.elapsed() < db::BEGIN_WITHIN => {
+                    return Err(otherwise.key_unread());
                 }
                 None => return Err(otherwise),
             }

@@ -205,7 +205,7 @@ impl Create {
         let draft = self.draft(app, wish, priced)?;
         fault::point("before_order").await?;
         let placed = db::retrying(|| async {
-            let mut conn = app.db.connection().await?;
+            let mut conn = app.db.connection_to_claim().await?;
             let placed = place(&mut conn, claim, &draft.placing(), &draft.reply).await;
             conn.end(placed)
         })

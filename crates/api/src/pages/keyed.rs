@@ -6,6 +6,7 @@ use idempotency::fingerprint::Body;
 use idempotency::prefer::WAIT_DEFAULT;
 use idempotency::{Identity, Key, KeyError, Parts, Scope};
 use serde::Serialize;
+use tokio::time::Instant;
 
 use crate::app::App;
 use crate::guard::SECRET_MEMBERS;
@@ -83,7 +84,7 @@ pub(super) fn ask(
         body: document.as_ref().map_or(Body::Empty, Body::Json),
     };
     let claim = app.fingerprinter.claim(Identity { scope, key }, parts, SECRET_MEMBERS);
-    Ok(Asked { claim, path: path.to_owned(), wait: WAIT_DEFAULT })
+    Ok(Asked { claim, path: path.to_owned(), wait: WAIT_DEFAULT, arrived: Instant::now() })
 }
 
 /// A hidden field that is not a key was not drawn by us.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use sqlx::AssertSqlSafe;
 
-use crate::app::{Caller, TestApp, basket, together};
+use crate::app::{Caller, TestApp, basket, eventually, together};
 use crate::process::Proxy;
 
 /// Commits of records take longer than anybody waits for a lock, as where a standby or a disk is
@@ -122,5 +122,67 @@ async fn a_commit_that_is_done_after_it_was_given_up_is_found() {
     shopper.post("/v1/orders", "slow", &mug).await.replays(&told);
     assert_eq!(app.number(r#"select count(*) from "order""#).await, 2);
     server.stop().await;
+    app.finish().await;
+}
+
+/// A copy that nobody could see, in the queue for a connection, does not begin after another one was
+/// told that a new key is safe.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_that_waited_too_long_for_a_connection_does_not_begin_any_more() {
+    let app = TestApp::with(|options| options.connections(2)).await;
+    app.traffic.expect_failures();
+    let second = app.second_server().await;
+    let shopper = app.shopper().await;
+    let there = shopper.on(&second);
+    there.get("/v1/accounts/me").await.expect(200);
+    let mut conn = app.database.connect().await;
+    sqlx::raw_sql("begin; select from product for update").execute(&mut conn).await.unwrap();
+    let mug = basket(&[("enamel-mug", 1)]);
+    let fillers = ["one", "two"].map(|key| {
+        let (there, mug) = (there.clone(), mug.clone());
+        async move { there.post("/v1/orders", key, &mug).await }
+    });
+    let fillers = tokio::spawn(together(fillers));
+    let all = "select count(*) from pg_stat_activity
+               where datname = current_database() and wait_event_type = 'Lock'";
+    eventually("all connections wait", async || app.number(all).await == 2).await;
+    let queued = tokio::spawn({
+        let (there, mug) = (there.clone(), mug.clone());
+        async move { there.post("/v1/orders", "K", &mug).await }
+    });
+    eventually("the copy is there", async || second.app.flights.len() == 3).await;
+    let told = shopper.post("/v1/orders", "K", &mug).await.problem(503, "busy").json();
+    assert_eq!(told["safe_new_key"], true, "nobody is at it");
+    drop(conn);
+    queued.await.unwrap().problem(503, "busy");
+    fillers.await.unwrap();
+    let made = r#"select count(*) from "order" where key = 'K'"#;
+    assert_eq!(app.number(made).await, 0);
+    shopper.post("/v1/orders", "K", &mug).await.expect(201);
+    second.stop().await;
+    app.finish().await;
+}
+
+/// Whoever gives up at once cannot know whether an earlier copy is still in a queue.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_gives_up_early_calls_no_new_key_safe() {
+    let app = TestApp::start().await;
+    app.traffic.expect_failures();
+    let shopper = app.shopper().await;
+    let mut conn = app.database.connect().await;
+    sqlx::raw_sql("begin; select from product for update").execute(&mut conn).await.unwrap();
+    let mug = basket(&[("enamel-mug", 1)]);
+    let asked = tokio::spawn({
+        let (shopper, mug) = (shopper.clone(), mug.clone());
+        async move { shopper.post("/v1/orders", "K", &mug).await }
+    });
+    let cancelled = "select count(*) from (
+                         select pg_cancel_backend(pid) from pg_stat_activity
+                         where datname = current_database() and wait_event_type = 'Lock') as one";
+    eventually("it was cancelled", async || app.number(cancelled).await == 1).await;
+    let told = asked.await.unwrap().problem(503, "busy").json();
+    assert_eq!((&told["retryable"], &told["safe_new_key"]), (&json!(true), &json!(false)));
+    drop(conn);
+    shopper.post("/v1/orders", "K", &mug).await.expect(201);
     app.finish().await;
 }

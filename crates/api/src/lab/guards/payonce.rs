@@ -6,6 +6,7 @@ use idempotency::fingerprint::Body;
 use idempotency::{Claim, Identity, Key, Parts, prefer};
 use serde::Serialize;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::accounts::{Account, Role};
 use crate::lab::shop::{Answer, Paid, Purchase, Refused, Shop};
@@ -66,7 +67,7 @@ fn asked(
         body: Body::Json(&document),
     };
     let claim: Claim = shop.app.fingerprinter.claim(identity, parts, &[]);
-    Ok(Asked { claim, path: path.to_owned(), wait: prefer::WAIT_DEFAULT })
+    Ok(Asked { claim, path: path.to_owned(), wait: prefer::WAIT_DEFAULT, arrived: Instant::now() })
 }
 
 fn read(told: Told) -> Result<(Value, bool), Refused> {

@@ -53,7 +53,8 @@ fn claim(app: &TestApp, caller: &Caller, path: &str, key: &str) -> Claim {
 }
 
 fn asked(claim: &Claim, path: &str) -> Asked {
-    Asked { claim: claim.clone(), path: path.to_owned(), wait: Duration::from_secs(5) }
+    let (claim, path) = (claim.clone(), path.to_owned());
+    Asked { claim, path, wait: Duration::from_secs(5), arrived: tokio::time::Instant::now() }
 }
 
 /// One operation under one key: dropped after `polls`, then sent again until it is answered.
