@@ -27,7 +27,7 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor};
 pub use again::{answered, insisting, retrying};
 pub use errors::{AsDatabaseError, is_busy, is_conflict, is_disconnect, sqlstate, violated};
 pub use hosts::Hosts;
-pub use punctual::{BEGIN_WITHIN, beginning_until};
+pub use punctual::{BEGIN_WITHIN, BEGUN_AFTER, beginning_until};
 
 /// How long a request waits for a connection before it is told that we are busy.
 const WAIT: Duration = Duration::from_secs(5);

@@ -16,6 +16,10 @@ use super::{Conn, Db};
 /// `lock_timeout` of a connection.
 pub const BEGIN_WITHIN: Duration = Duration::from_secs(4);
 
+/// From the arrival of a request until nothing that came before it can begin any more, and what has
+/// begun is seen.
+pub const BEGUN_AFTER: Duration = Duration::from_millis(4500);
+
 tokio::task_local! {
     static BEGIN_UNTIL: Cell<Option<Instant>>;
 }

@@ -118,7 +118,7 @@ impl<O: Operation> Leader<'_, O> {
                 None if ambiguous => {
                     return Err(Problem::internal(&"a lost commit stayed contested"));
                 }
-                None if self.asked.arrived.elapsed() < db::BEGIN_WITHIN => {
+                None if self.asked.arrived.elapsed() < db::BEGUN_AFTER => {
                     return Err(otherwise.key_unread());
                 }
                 None => return Err(otherwise),
