@@ -174,7 +174,7 @@ codes! {
         advice: "Send the same request with the same key again after Retry-After.";
     Busy = "busy", 503, retryable: true, safe_new_key: true,
         "The server is busy; nothing was done.",
-        means: "A connection or a lock could not be had in time. This request did nothing. Where not even the key could be read, the document says that a new key is not safe.",
+        means: "A connection or a lock could not be had in time. This request did nothing. Where not even the key could be read, or an earlier copy may still be in a queue, the document says that a new key is not safe.",
         advice: "Send the same request with the same key again after Retry-After.";
     Internal = "internal", 500, retryable: true, safe_new_key: false,
         "The server failed.",
