@@ -22,7 +22,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 pub use due::{delete_expired, sweep, take_due};
-pub use holding::{finish, lock, mark_unknown, release, seize, take_over};
+pub use holding::{finish, lock, mark_unknown, put_off, release, seize, take_over};
 use row::{milliseconds, stored_status};
 
 use crate::fingerprint::Claim;

@@ -84,7 +84,7 @@ async fn put_off(app: &App, attempt: &Attempt, attempts: i32, stop: &Stop) {
     let pause = app.limits.recover_every.saturating_mul(1 << exponent.min(10)).min(PAUSE_MAX);
     let put_off = db::retrying(|| async {
         let mut conn = app.db.connection().await?;
-        let marked = postgres::mark_unknown(&mut conn, attempt, pause).await;
+        let marked = postgres::put_off(&mut conn, attempt, pause).await;
         conn.end(marked)
     })
     .await;

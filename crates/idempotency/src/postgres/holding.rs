@@ -11,7 +11,8 @@ use super::{Attempt, Ending};
 use crate::key::Identity;
 
 /// Takes the fence after `fence`, if its lease is over. `None`: somebody was faster. With the lease
-/// the outcome is lost: it is unknown from now on.
+/// the outcome is lost: it is unknown from now on. When recovery looks is not changed: whoever asks
+/// again and again must not keep it away.
 ///
 /// # Errors
 /// Those of the database.
@@ -23,8 +24,7 @@ pub async fn take_over(
 ) -> sqlx::Result<Option<Attempt>> {
     let row = sqlx::query(
         "update idempotency_record
-         set state = 'unknown', fence = fence + 1, attempts = attempts + 1, lease_until = t,
-             recover_at = t
+         set state = 'unknown', fence = fence + 1, attempts = attempts + 1, lease_until = t
          from (select clock_timestamp() + $4 * interval '1 millisecond' as t) as lease
          where scope = $1 and key = $2 and fence = $3
            and state in ('processing', 'unknown') and lease_until <= clock_timestamp()
@@ -124,8 +124,8 @@ pub async fn finish(
     .await
 }
 
-/// Records that the outcome is not known and nobody is at it; recovery looks again after `pause`.
-/// `false`: the fence is lost.
+/// Records that the outcome is not known and nobody is at it. After the first owner recovery looks
+/// after `pause`, after a later one when it would have looked anyway. `false`: the fence is lost.
 ///
 /// # Errors
 /// Those of the database.
@@ -134,16 +134,39 @@ pub async fn mark_unknown(
     attempt: &Attempt,
     pause: Duration,
 ) -> sqlx::Result<bool> {
+    leave(connection, attempt, pause, attempt.fence == 1).await
+}
+
+/// The same by recovery itself, which looks again after `pause` and not before.
+///
+/// # Errors
+/// Those of the database.
+pub async fn put_off(
+    connection: &mut PgConnection,
+    attempt: &Attempt,
+    pause: Duration,
+) -> sqlx::Result<bool> {
+    leave(connection, attempt, pause, true).await
+}
+
+async fn leave(
+    connection: &mut PgConnection,
+    attempt: &Attempt,
+    pause: Duration,
+    sets_recovery: bool,
+) -> sqlx::Result<bool> {
     let marked = sqlx::query(
         "update idempotency_record
          set state = 'unknown', lease_until = clock_timestamp(),
-             recover_at = clock_timestamp() + $4 * interval '1 millisecond'
+             recover_at = case when $5 then clock_timestamp() + $4 * interval '1 millisecond'
+                               else recover_at end
          where scope = $1 and key = $2 and fence = $3 and state in ('processing', 'unknown')",
     )
     .bind(attempt.identity.scope.as_bytes())
     .bind(attempt.identity.key.as_str())
     .bind(attempt.fence)
     .bind(milliseconds(pause))
+    .bind(sets_recovery)
     .execute(connection)
     .await?;
     Ok(marked.rows_affected() == 1)

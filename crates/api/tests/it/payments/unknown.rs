@@ -244,3 +244,32 @@ async fn retries_around_the_end_of_the_lease_stay_one_charge() {
     second.stop().await;
     app.finish().await;
 }
+
+/// Whoever asks again and again takes the record over each time, and must not keep recovery from the
+/// end that it alone can bring: the charge is called off.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_asks_without_a_pause_does_not_keep_recovery_away() {
+    let app = TestApp::with(|options| options.lease_ms(800).jobs()).await;
+    app.traffic.expect_failures();
+    let shopper = app.shopper().await;
+    let order = shopper.order("K").await;
+    let path = format!("/v1/orders/{order}/payments");
+    let ask = || {
+        shopper.request("POST", &path).key("P").json(&json!({ "payment_method": "pm_card_down" }))
+    };
+    let broken = ask().header("x-payonce-fault", b"intent_committed:error").send().await;
+    broken.problem(500, "internal");
+    let ended = tokio::time::timeout(Duration::from_secs(30), async {
+        loop {
+            let answer = ask().send().await;
+            if answer.header("idempotency-key-expires").is_some() {
+                return answer;
+            }
+        }
+    });
+    let ended = ended.await.expect("the payment ends");
+    ended.problem(409, "invalid_transition");
+    assert_eq!(app.captures(&order).await, 0);
+    shopper.pay(&order, "another", "pm_card_ok").await.expect(201);
+    app.finish().await;
+}
