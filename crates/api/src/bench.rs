@@ -35,7 +35,9 @@ async fn unguarded_order(
     let (order, reply) = create.without_guard(&app).await.map_err(|stop| match stop {
         Stop::Refused(problem) | Stop::Passing(problem) => problem,
         Stop::Database(error) => error.into(),
-        Stop::Taken | Stop::Overtaken => Problem::internal(&"an unguarded order has no key"),
+        Stop::Taken | Stop::Overtaken | Stop::GivingBack(_) => {
+            Problem::internal(&"an unguarded order has no key")
+        }
     })?;
     let _: OrderId = order;
     Ok(HttpResponse::Created().content_type("application/json").body(reply.body().clone()))

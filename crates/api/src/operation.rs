@@ -76,6 +76,8 @@ pub enum Stop {
     Passing(Problem),
     /// Somebody else used this key at the same time: look again.
     Taken,
+    /// Nothing was sent, and the key was to be given back, but whether it was is not known: look.
+    GivingBack(Problem),
     /// Somebody else has settled what this request began: look what they wrote.
     Overtaken,
     /// The database says no.

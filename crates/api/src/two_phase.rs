@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::app::App;
-use crate::db;
+use crate::db::{self, AsDatabaseError as _};
 use crate::fault;
 use crate::operation::Stop;
 use crate::problem::Problem;
@@ -122,10 +122,13 @@ async fn talk_and_settle<E: TwoPhase>(
             took("payonce_settle_duration_seconds", started.elapsed());
             settled
         }
-        Talk::NothingSent(problem) => {
-            release(app, attempt, errand, until).await?;
-            Err(Stop::Passing(problem))
-        }
+        Talk::NothingSent(problem) => match release(app, attempt, errand, until).await {
+            Ok(()) => Err(Stop::Passing(problem)),
+            Err(stop) if stop.sqlx().is_some_and(db::is_disconnect) => {
+                Err(Stop::GivingBack(problem))
+            }
+            Err(stop) => Err(stop),
+        },
         Talk::Unknown => Err(lose_answer(app, attempt, errand).await?),
     }
 }

@@ -84,6 +84,11 @@ impl<O: Operation> Leader<'_, O> {
                 Ok(finished) => return Ok((finished, Source::Executed)),
                 Err(Stop::Taken) => {}
                 Err(Stop::Overtaken) => began = true,
+                // Whoever waited for this key may have been told that a new one is safe: no more rounds.
+                Err(Stop::GivingBack(refusal)) => {
+                    self.app.db.returned().await;
+                    return self.at_last(ambiguous, true, refusal).await;
+                }
                 // Whether it took effect is not known: what the key says now decides.
                 Err(Stop::Database(error)) if db::is_disconnect(&error) && round < ROUNDS_MAX => {
                     tracing::warn!(%error, "the database went away; looking again");
@@ -253,7 +258,7 @@ fn undecided(error: sqlx::Error, ambiguous: bool) -> Problem {
 fn ended(stop: Stop) -> Problem {
     match stop {
         Stop::Refused(problem) | Stop::Passing(problem) => problem,
-        Stop::Taken | Stop::Overtaken => in_progress(),
+        Stop::Taken | Stop::Overtaken | Stop::GivingBack(_) => in_progress(),
         Stop::Database(error) if db::is_busy(&error) => Problem::from(error),
         Stop::Database(error) => Problem::internal(&error),
     }

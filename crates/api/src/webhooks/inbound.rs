@@ -188,7 +188,7 @@ async fn in_a_task(app: &App, arrival: Arrival) -> Result<Outcome, Problem> {
 fn later(stop: Stop) -> Problem {
     match stop {
         Stop::Refused(problem) | Stop::Passing(problem) => problem,
-        Stop::Taken | Stop::Overtaken => changing(),
+        Stop::Taken | Stop::Overtaken | Stop::GivingBack(_) => changing(),
         Stop::Database(error) if db::violated(&error).is_some_and(|name| BEGUN.contains(&name)) => {
             changing()
         }

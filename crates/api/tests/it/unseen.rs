@@ -7,7 +7,7 @@ use serde_json::json;
 use sqlx::AssertSqlSafe;
 
 use crate::app::{Caller, TestApp, basket, eventually, together};
-use crate::process::Proxy;
+use crate::process::{Meeting, Proxy};
 
 /// Commits of records take longer than anybody waits for a lock, as where a standby or a disk is
 /// slow, if their keys begin with `slow`.
@@ -184,5 +184,40 @@ async fn who_gives_up_early_calls_no_new_key_safe() {
     assert_eq!((&told["retryable"], &told["safe_new_key"]), (&json!(true), &json!(false)));
     drop(conn);
     shopper.post("/v1/orders", "K", &mug).await.expect(201);
+    app.finish().await;
+}
+
+/// Whether a key was given back is not known to its owner, but others see it, and are told that a new
+/// key is safe: the owner does not begin again.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_owner_that_gave_its_key_back_does_not_begin_again() {
+    let app = TestApp::start().await;
+    app.traffic.expect_failures();
+    let proxy = Proxy::before(app.database_port()).await;
+    let server = app.server_behind(proxy.port()).await;
+    let shopper = app.shopper().await;
+    let order = shopper.order("K").await;
+    app.provider(json!({ "down": true })).await;
+    let meeting = Meeting::new().await;
+    let fault = format!("before_release:{}", meeting.action());
+    let path = format!("/v1/orders/{order}/payments");
+    let ask = |caller: &Caller| {
+        let card = json!({ "payment_method": "pm_card_ok" });
+        caller.request("POST", &path).key("P").json(&card)
+    };
+    let first = ask(&shopper.on(&server)).header("x-payonce-fault", fault.as_bytes());
+    let first = tokio::spawn(first.send());
+    let here = meeting.arrived().await.unwrap();
+    let copy = tokio::spawn(ask(&shopper).send());
+    eventually("the copy waits", async || !app.app().flights.is_empty()).await;
+    app.provider(json!({ "down": false })).await;
+    proxy.cut_next_commit();
+    drop(here);
+    first.await.unwrap().problem(503, "provider_unavailable");
+    assert_eq!(proxy.cut_no_more(), 1);
+    copy.await.unwrap().problem(503, "provider_unavailable");
+    assert!(app.provider_charges(&order).await.is_empty());
+    ask(&shopper).send().await.expect(201);
+    server.stop().await;
     app.finish().await;
 }
