@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use actix_web::{HttpResponse, web};
-use idempotency::{Identity, Key, Record, State, postgres};
+use idempotency::postgres::{self, presence};
+use idempotency::{Identity, Key, Record, State};
 use serde::Serialize;
 use sqlx::PgConnection;
 use time::OffsetDateTime;
@@ -24,7 +25,7 @@ pub struct RecordBody {
     /// Executions, not replays.
     #[schema(minimum = 1, example = 1)]
     pub attempts: i32,
-    /// When the key was first used.
+    /// When the key was first used; now, while its first request has written nothing yet.
     #[serde(with = "time::serde::rfc3339")]
     #[schema(value_type = String, format = DateTime)]
     pub created_at: OffsetDateTime,
@@ -69,10 +70,24 @@ pub async fn get_record(
 ) -> Result<HttpResponse, Problem> {
     let key = Key::from_bare(key.as_bytes()).map_err(|_| Problem::not_found())?;
     let identity = Identity { scope: account.scope(), key };
+    let is_here = app.flights.has(&identity);
     let mut conn = app.db.connection().await?;
-    let found = find(&mut conn, &identity).await;
-    let record = conn.end(found)?.ok_or_else(Problem::not_found)?;
+    let told = tell(&mut conn, &identity).await;
+    let (at_work, found) = conn.end(told)?;
+    let record = match found {
+        Some(record) => record,
+        None if is_here || at_work => RecordBody::begun(app.clock.now()),
+        None => return Err(Problem::not_found()),
+    };
     Ok(HttpResponse::Ok().json(record))
+}
+
+/// Whether somebody is at the key, and its record. In this order: what has ended since is on record.
+async fn tell(
+    conn: &mut PgConnection,
+    identity: &Identity,
+) -> sqlx::Result<(bool, Option<RecordBody>)> {
+    Ok((presence::is_at_work(conn, identity).await?, find(conn, identity).await?))
 }
 
 /// The record of a key, or what is remembered of it after it was swept.
@@ -99,6 +114,19 @@ pub async fn find(
 }
 
 impl RecordBody {
+    /// An execution that has not written anything that others can see.
+    fn begun(now: OffsetDateTime) -> Self {
+        Self {
+            state: "processing",
+            attempts: 1,
+            created_at: now,
+            finished_at: None,
+            expires_at: None,
+            response_status: None,
+            resource: None,
+        }
+    }
+
     fn new(record: Record, now: OffsetDateTime) -> Self {
         let (state, expires_at, response_status) = match &record.state {
             // A lease that ran out leaves an outcome that nobody knows, noticed or not.

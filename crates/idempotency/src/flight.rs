@@ -94,6 +94,11 @@ impl<T: Clone> Flights<T> {
         Entry::Lead(Ticket { identity: claim.identity.clone(), flights: self.clone(), landing })
     }
 
+    /// Whether a key is running.
+    pub fn has(&self, identity: &Identity) -> bool {
+        self.lock().contains_key(identity)
+    }
+
     /// How many keys are running.
     pub fn len(&self) -> usize {
         self.lock().len()
@@ -225,8 +230,10 @@ mod tests {
         let same = claim("k", "/a");
         let ticket = lead(&flights, &same);
         let waiter = join(&flights, &same);
+        assert!(flights.has(&same.identity));
         drop(ticket);
         assert_eq!(waiter.wait(Duration::from_secs(5)).await, Waited::Lost);
+        assert!(!flights.has(&same.identity));
         drop(lead(&flights, &same));
     }
 

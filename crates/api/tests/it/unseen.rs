@@ -221,3 +221,32 @@ async fn an_owner_that_gave_its_key_back_does_not_begin_again() {
     server.stop().await;
     app.finish().await;
 }
+
+/// Who asks what became of a key, because no answer came, is told that it is at work.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_is_at_work_is_processing_before_it_has_a_record() {
+    let app = TestApp::start().await;
+    let second = app.second_server().await;
+    let shopper = app.shopper().await;
+    let mut conn = app.database.connect().await;
+    sqlx::raw_sql("begin; select from product for update").execute(&mut conn).await.unwrap();
+    let mug = basket(&[("enamel-mug", 1)]);
+    let asked = tokio::spawn({
+        let (shopper, mug) = (shopper.clone(), mug.clone());
+        async move { shopper.post("/v1/orders", "K", &mug).await }
+    });
+    let waiting = "select count(*) from pg_stat_activity
+                   where datname = current_database() and wait_event_type = 'Lock'";
+    eventually("the order waits", async || app.number(waiting).await == 1).await;
+    for caller in [&shopper, &shopper.on(&second)] {
+        let told = caller.get("/v1/idempotency-keys/K").await.expect(200);
+        assert_eq!(told.text("state"), "processing");
+        caller.get("/v1/idempotency-keys/other").await.problem(404, "not_found");
+    }
+    drop(conn);
+    asked.await.unwrap().expect(201);
+    let told = shopper.on(&second).get("/v1/idempotency-keys/K").await.expect(200);
+    assert_eq!(told.text("state"), "completed");
+    second.stop().await;
+    app.finish().await;
+}
