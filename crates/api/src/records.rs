@@ -71,9 +71,8 @@ pub async fn get_record(
     let key = Key::from_bare(key.as_bytes()).map_err(|_| Problem::not_found())?;
     let identity = Identity { scope: account.scope(), key };
     let is_here = app.flights.has(&identity);
-    let mut conn = app.db.connection().await?;
-    let told = tell(&mut conn, &identity).await;
-    let (at_work, found) = conn.end(told)?;
+    let told = tell(&app, &identity).await;
+    let (at_work, found) = told.map_err(|error| Problem::from(error).key_unread())?;
     let record = match found {
         Some(record) => record,
         None if is_here || at_work => RecordBody::begun(app.clock.now()),
@@ -83,11 +82,14 @@ pub async fn get_record(
 }
 
 /// Whether somebody is at the key, and its record. In this order: what has ended since is on record.
-async fn tell(
-    conn: &mut PgConnection,
-    identity: &Identity,
-) -> sqlx::Result<(bool, Option<RecordBody>)> {
-    Ok((presence::is_at_work(conn, identity).await?, find(conn, identity).await?))
+async fn tell(app: &App, identity: &Identity) -> sqlx::Result<(bool, Option<RecordBody>)> {
+    let mut conn = app.db.connection().await?;
+    let at_work = presence::is_at_work(&mut conn, identity).await;
+    let found = match at_work {
+        Ok(at_work) => find(&mut conn, identity).await.map(|found| (at_work, found)),
+        Err(error) => Err(error),
+    };
+    conn.end(found)
 }
 
 /// The record of a key, or what is remembered of it after it was swept.

@@ -225,12 +225,13 @@ async fn a_new_key_is_called_safe_only_where_the_key_could_be_read() {
         conn
     };
     let records = held("lock table idempotency_record in access exclusive mode").await;
-    let (cancelled, ordered) = tokio::join!(
+    let (cancelled, ordered, asked) = tokio::join!(
         elsewhere.post_empty(&cancel, "cancel"),
-        elsewhere.post("/v1/orders", "mug", &mug)
+        elsewhere.post("/v1/orders", "mug", &mug),
+        elsewhere.get("/v1/idempotency-keys/mug")
     );
     drop(records);
-    for answer in [cancelled, ordered] {
+    for answer in [cancelled, ordered, asked] {
         let told = answer.problem(503, "busy").json();
         assert_eq!((&told["retryable"], &told["safe_new_key"]), (&json!(true), &json!(false)));
     }
