@@ -51,6 +51,15 @@ impl Problem {
         Self::new(Code::Internal, "Something failed on our side. Send the same request again.")
     }
 
+    /// The database had no connection, lock or time to spare.
+    pub fn busy(reason: &sqlx::Error) -> Self {
+        tracing::warn!(error = %reason, "the database has no time");
+        Self::new(
+            Code::Busy,
+            "The database is busy. This request did nothing; send it again, with the same key.",
+        )
+    }
+
     /// A value breaks a rule; `pointer` is the JSON pointer of the member.
     pub fn invalid(pointer: impl Into<String>, message: impl Into<String>) -> Self {
         let message = message.into();
@@ -199,17 +208,14 @@ pub fn located(response: ServiceResponse<BoxBody>) -> ServiceResponse<BoxBody> {
     response.map_body(|_, _| BoxBody::new(document))
 }
 
-/// A failed read: nothing was changed, so a passing lack of something is `busy`.
+/// A failed read: nothing was changed, so a passing lack of something is `busy`. What a key has is
+/// not known then.
 impl From<sqlx::Error> for Problem {
     fn from(error: sqlx::Error) -> Self {
-        if db::is_busy(&error) || db::is_disconnect(&error) {
-            tracing::warn!(%error, "the database has no time");
-            return Self::new(
-                Code::Busy,
-                "The database is busy. This request did nothing; send it again, with the same key.",
-            );
+        match db::is_busy(&error) || db::is_disconnect(&error) {
+            true => Self::busy(&error).key_unread(),
+            false => Self::internal(&error),
         }
-        Self::internal(&error)
     }
 }
 
@@ -223,6 +229,13 @@ mod tests {
             let response = Problem::new(*code, "x").error_response();
             assert_eq!(response.headers().contains_key(header::RETRY_AFTER), code.retryable());
         }
+    }
+
+    #[test]
+    fn a_read_that_failed_calls_no_new_key_safe() {
+        let failed = Problem::from(sqlx::Error::PoolTimedOut);
+        assert_eq!((failed.code, failed.safe_new_key()), (Code::Busy, false));
+        assert!(Problem::busy(&sqlx::Error::PoolTimedOut).safe_new_key(), "the key was read");
     }
 
     #[test]

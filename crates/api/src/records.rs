@@ -71,8 +71,7 @@ pub async fn get_record(
     let key = Key::from_bare(key.as_bytes()).map_err(|_| Problem::not_found())?;
     let identity = Identity { scope: account.scope(), key };
     let is_here = app.flights.has(&identity);
-    let told = tell(&app, &identity).await;
-    let (at_work, found) = told.map_err(|error| Problem::from(error).key_unread())?;
+    let (at_work, found) = tell(&app, &identity).await?;
     let record = match found {
         Some(record) => record,
         None if is_here || at_work => RecordBody::begun(app.clock.now()),

@@ -106,7 +106,7 @@ async fn beside<O: Operation>(
         }
         Ok(Decision::Wait { unknown }) => unknown,
         Ok(Decision::TakeOver { .. }) => None,
-        Err(error) => return Some(problem(Problem::from(error).key_unread())),
+        Err(error) => return Some(problem(Problem::from(error))),
     };
     if Instant::now() >= deadline {
         return Some(problem(unknown.map_or_else(in_progress, O::unknown)));

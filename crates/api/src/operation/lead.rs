@@ -252,14 +252,14 @@ impl<O: Operation> Leader<'_, O> {
 }
 
 fn undecided(error: sqlx::Error, ambiguous: bool) -> Problem {
-    if ambiguous { Problem::internal(&error) } else { Problem::from(error).key_unread() }
+    if ambiguous { Problem::internal(&error) } else { Problem::from(error) }
 }
 
 fn ended(stop: Stop) -> Problem {
     match stop {
         Stop::Refused(problem) | Stop::Passing(problem) => problem,
         Stop::Taken | Stop::Overtaken | Stop::GivingBack(_) => in_progress(),
-        Stop::Database(error) if db::is_busy(&error) => Problem::from(error),
+        Stop::Database(error) if db::is_busy(&error) => Problem::busy(&error),
         Stop::Database(error) => Problem::internal(&error),
     }
 }
