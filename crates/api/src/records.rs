@@ -83,12 +83,12 @@ pub async fn get_record(
 /// Whether somebody is at the key, and its record. In this order: what has ended since is on record.
 async fn tell(app: &App, identity: &Identity) -> sqlx::Result<(bool, Option<RecordBody>)> {
     let mut conn = app.db.connection().await?;
-    let at_work = presence::is_at_work(&mut conn, identity).await;
-    let found = match at_work {
-        Ok(at_work) => find(&mut conn, identity).await.map(|found| (at_work, found)),
-        Err(error) => Err(error),
+    let told = async {
+        let at_work = presence::is_at_work(&mut conn, identity).await?;
+        Ok((at_work, find(&mut conn, identity).await?))
     };
-    conn.end(found)
+    let told = told.await;
+    conn.end(told)
 }
 
 /// The record of a key, or what is remembered of it after it was swept.

@@ -250,3 +250,20 @@ async fn a_key_that_is_at_work_is_processing_before_it_has_a_record() {
     second.stop().await;
     app.finish().await;
 }
+
+/// Asking leaves no trace: who asks for a key that nobody uses does not meet others who ask.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_many_ask_for_is_still_unknown() {
+    let app = TestApp::start().await;
+    let shopper = app.shopper().await;
+    for _ in 0..20 {
+        let asking = (0..10).map(|_| {
+            let shopper = shopper.clone();
+            async move { shopper.get("/v1/idempotency-keys/K").await }
+        });
+        for answer in together(asking).await {
+            answer.problem(404, "not_found");
+        }
+    }
+    app.finish().await;
+}

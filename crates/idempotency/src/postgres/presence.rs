@@ -29,15 +29,23 @@ pub fn begin(identity: &Identity) -> String {
 }
 
 /// Whether a transaction that claims this key is open. One that has ended since shows in its record:
-/// ask here first, then there.
+/// ask here first, then there. What stands in the way of the lock may be somebody else who asks: only
+/// then all locks are looked through for one that a claim holds.
 ///
 /// # Errors
 /// Those of the database.
 pub async fn is_at_work(connection: &mut PgConnection, identity: &Identity) -> sqlx::Result<bool> {
-    sqlx::query_scalar("select not pg_try_advisory_xact_lock($1)")
-        .bind(number(identity))
-        .fetch_one(connection)
-        .await
+    sqlx::query_scalar(
+        "select case when pg_try_advisory_xact_lock($1) then false else exists (
+             select from pg_locks
+             where locktype = 'advisory' and mode = 'ShareLock' and granted and objsubid = 1
+               and database = (select oid from pg_database where datname = current_database())
+               and (classid::bigint << 32 | objid::bigint) = $1
+         ) end",
+    )
+    .bind(number(identity))
+    .fetch_one(connection)
+    .await
 }
 
 #[cfg(test)]
